@@ -1,0 +1,55 @@
+"""Every exception of tierfuzz, each with the exit code that the command line gives it."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of every tierfuzz command."""
+
+    HELD = 0
+    VIOLATION = 1
+    USAGE = 2
+    ENVIRONMENT = 3
+    VACUOUS = 4
+
+
+class TierfuzzError(Exception):
+    """Base of every error that tierfuzz raises on purpose."""
+
+    exit_code: ExitCode = ExitCode.ENVIRONMENT
+
+
+class UsageError(TierfuzzError):
+    """The input is wrong: the message says what was given, what was expected and what to do."""
+
+    exit_code = ExitCode.USAGE
+
+
+class FormatError(UsageError):
+    """A file is not in a format (or format version) that this tierfuzz reads."""
+
+
+class EnvironmentFailure(TierfuzzError):
+    """Something outside the tested behaviour failed: a port, a process, the network."""
+
+    exit_code = ExitCode.ENVIRONMENT
+
+
+class WorkerDied(EnvironmentFailure):
+    """A worker process ended; the message carries its exit status and the tail of its log."""
+
+
+class WorkerNotReady(EnvironmentFailure):
+    """A worker did not become healthy within its bound; the message carries the tail of its log."""
+
+
+class RequestFailed(EnvironmentFailure):
+    """A worker did not answer a request: refused, reset, timed out, or not in the expected shape."""
+
+
+class VacuousRun(TierfuzzError):
+    """The run never reached the states it exists for, so it proves nothing."""
+
+    exit_code = ExitCode.VACUOUS

@@ -1,0 +1,146 @@
+"""Programs: what a run does, as data; versioned JSON on disk.
+
+A program never holds tokens: prompts are pieces of named streams (tierfuzz.prompts), and a piece of the
+stream "@ID" stands for the output tokens of the earlier request ID of the same program.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from tierfuzz.errors import FormatError
+from tierfuzz.prompts import Piece
+
+PROGRAM_FORMAT = 1
+
+Role = Literal["prime", "repeat", "filler", "probe", "fork", "grow", "exact", "namespaced"]
+WritePolicy = Literal["write_through", "write_back", "write_through_selective"]
+WRITE_POLICIES: tuple[WritePolicy, ...] = ("write_through", "write_back", "write_through_selective")
+
+
+class Generate(msgspec.Struct, frozen=True, tag="generate", omit_defaults=True):
+    """One request. `outputs` tokens are asked for (0: prefill only); `id` names it inside the program.
+
+    `abort_after_s`: None, or the delay in seconds after which the client aborts it (0.0: at once).
+    """
+
+    id: str
+    worker: int
+    prompt: tuple[Piece, ...]
+    outputs: int = 0
+    role: Role = "prime"
+    namespace: str | None = None
+    logprob_start: int | None = None
+    abort_after_s: float | None = None
+
+
+class Fill(msgspec.Struct, frozen=True, tag="fill", omit_defaults=True):
+    """Disjoint fresh traffic on one worker, as a share of that worker's device pool.
+
+    The runner sends prompts of `prompt_share` of the device pool each, from the fresh stream `stream`,
+    until at least `share` of the pool (>= 1.0 turns it over) has been sent.
+    """
+
+    id: str
+    worker: int
+    stream: str
+    share: float = 1.0
+    prompt_share: float = 0.125
+    outputs: int = 0
+
+
+class Burst(msgspec.Struct, frozen=True, tag="burst"):
+    """Requests sent together, so that they overlap on their workers."""
+
+    id: str
+    requests: tuple[Generate, ...]
+
+
+class Idle(msgspec.Struct, frozen=True, tag="idle"):
+    """Send nothing until the worker is seen at rest (or the bound passes)."""
+
+    id: str
+    worker: int
+
+
+class Flush(msgspec.Struct, frozen=True, tag="flush"):
+    """Empty device and host of one worker (/flush_cache with a timeout)."""
+
+    id: str
+    worker: int
+
+
+class Hold(msgspec.Struct, frozen=True, tag="hold"):
+    """Simulated worker only: copies between tiers stop completing."""
+
+    id: str
+    worker: int
+
+
+class Release(msgspec.Struct, frozen=True, tag="release"):
+    """Simulated worker only: heal of Hold; held copies complete."""
+
+    id: str
+    worker: int
+
+
+class Restart(msgspec.Struct, frozen=True, tag="restart"):
+    """Stop the worker process and start it again at the same address, empty."""
+
+    id: str
+    worker: int
+
+
+Operation = Generate | Fill | Burst | Idle | Flush | Hold | Release | Restart
+
+
+class FleetConfig(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the workers of a program are: everything needed to start them again. Sizes in tokens."""
+
+    engine: str = "sim"
+    policy: WritePolicy = "write_through"
+    workers: int = 2
+    page_size: int = 16
+    device_tokens: int = 1024
+    host_ratio: float = 2.0
+    chunked_prefill: int = 8192
+    profile: str = "default"
+    plants: tuple[str, ...] = ()
+    ack_delay_ms: float = 0.0
+    step_delay_ms: float = 0.0
+    seed: int = 0
+    extra_args: tuple[str, ...] = ()
+
+    @property
+    def host_tokens(self) -> int:
+        """Host pool size in tokens: whole pages of device_tokens * host_ratio plus one page (reference 1)."""
+        return (int(self.device_tokens * self.host_ratio) // self.page_size + 1) * self.page_size
+
+
+class Program(msgspec.Struct, frozen=True):
+    """A fleet and the operations to run on it, in order."""
+
+    fleet: FleetConfig
+    operations: tuple[Operation, ...]
+    format: int = PROGRAM_FORMAT
+    kind: Literal["program"] = "program"
+
+
+def dump_program(program: Program) -> bytes:
+    """Serialise to JSON, ending in a newline."""
+    return msgspec.json.format(msgspec.json.encode(program), indent=1) + b"\n"
+
+
+def load_program(path: Path) -> Program:
+    """Read a program file; FormatError says what is wrong with it."""
+    data = path.read_bytes()
+    try:
+        version = msgspec.json.decode(data, type=dict).get("format")
+        if version != PROGRAM_FORMAT:
+            raise FormatError(f"{path}: program format {version!r}; this tierfuzz reads format {PROGRAM_FORMAT}")
+        return msgspec.json.decode(data, type=Program)
+    except msgspec.DecodeError as error:
+        raise FormatError(f"{path}: not a tierfuzz program ({error}); expected the JSON of `program.json`") from error

@@ -1,0 +1,1 @@
+"""Every Hypothesis strategy of tierfuzz, imported as tierfuzz.strategies."""
