@@ -1,0 +1,77 @@
+"""Faults: small classes that wrap documented seams of the engine, so that an oracle can be shown to bite.
+
+A fault overrides methods named like seams. Each gets the engine, the behaviour that it wraps (`inner`, to be
+called with the same arguments) and the seam's own arguments:
+
+    class LostRemoval(Fault):
+        def emit_remove(self, engine, inner, node, tier):
+            if tier is not Tier.DEVICE:
+                inner(node, tier)
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tierfuzz.model.engine import Engine
+
+# Seam -> the object of the engine that owns it ("cache" or "engine").
+SEAMS: dict[str, str] = {
+    "match": "cache",
+    "split": "cache",
+    "insert": "cache",
+    "revive": "cache",
+    "hit": "cache",
+    "backup": "cache",
+    "acknowledge": "cache",
+    "copy_content": "cache",
+    "evict_device": "cache",
+    "demote": "cache",
+    "discard": "cache",
+    "stage": "cache",
+    "drop": "cache",
+    "commit": "cache",
+    "reserve_host": "cache",
+    "evict_host": "cache",
+    "remove_host": "cache",
+    "free_host": "cache",
+    "load_back": "cache",
+    "load_node": "cache",
+    "lock": "cache",
+    "unlock": "cache",
+    "write_storage": "cache",
+    "emit": "cache",
+    "emit_store": "cache",
+    "emit_remove": "cache",
+    "clear": "cache",
+    "allocate": "engine",
+    "account": "engine",
+    "poll_copies": "engine",
+    "insert_prompt": "engine",
+    "insert_finished": "engine",
+    "release": "engine",
+    "abort": "engine",
+    "flush": "engine",
+    "publish": "engine",
+    "outgoing": "engine",
+    "reply": "engine",
+    "tick": "engine",
+}
+
+
+class Fault:
+    """Base of every fault. `source` names where the behaviour was seen; the docstring says what it does."""
+
+    source: str = ""
+
+
+def install(engine: Engine, fault: Fault) -> None:
+    """Wrap every seam that `fault` overrides."""
+    for seam, owner in SEAMS.items():
+        override = getattr(fault, seam, None)
+        if override is None:
+            continue
+        target = engine.cache if owner == "cache" else engine
+        setattr(target, seam, functools.partial(override, engine, getattr(target, seam)))
