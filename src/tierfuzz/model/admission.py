@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tierfuzz.model.batch import DecodeBatch, PrefillBatch
 from tierfuzz.model.compute import read_prefix, sample, write_pages
+from tierfuzz.model.node import Node
 from tierfuzz.model.request import Active
 from tierfuzz.model.running import Running
 
@@ -37,15 +38,19 @@ class Admission(Running):
         if not self.prefetch_landed(active):
             return False
         device, host = self.match_prompt(active)
-        size = self.config.page_size
-        tokens = sum(len(node) for node in device) * size
-        need = active.prompt_length - tokens + self._output_reserve(active) + size
-        if need >= self._room(chosen):
-            return False
         anchor = device[-1] if device else None
-        loaded = bool(host) and self.cache.load_back(anchor, host)
-        self.start(active, device + (host if loaded else []), device, host, loaded)
-        return True
+        self.cache.lock(anchor)  # what this request will use is no room for it
+        fits = self._fits(active, device, chosen)
+        loaded = fits and bool(host) and self.cache.load_back(anchor, host)
+        self.cache.unlock(anchor)
+        if fits:
+            self.start(active, device + (host if loaded else []), host, loaded)
+        return fits
+
+    def _fits(self, active: Active, device: list[Node], chosen: list[tuple[Active, int]]) -> bool:
+        size = self.config.page_size
+        cached = sum(len(node) for node in device) * size
+        return active.prompt_length - cached + self._output_reserve(active) + size < self._room(chosen)
 
     def _output_reserve(self, active: Active) -> int:
         return min(active.request.max_new - len(active.reported), OUTPUT_RESERVE)

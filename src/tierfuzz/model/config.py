@@ -38,7 +38,8 @@ class EngineConfig:
                 )
         if self.chunked_prefill > 0 and self.chunked_prefill % self.page_size:
             raise UsageError(
-                f"chunked_prefill={self.chunked_prefill}: expected a multiple of the page size {self.page_size}"
+                f"chunked_prefill={self.chunked_prefill}: "
+                f"expected a multiple of the page size {self.page_size}"
             )
 
     @property

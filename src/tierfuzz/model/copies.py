@@ -27,7 +27,7 @@ class Copies:
     """Copies in order of issue; `gate` says at each poll whether a copy may land (default: always)."""
 
     def __init__(self) -> None:
-        self.gate: Callable[[Copy], bool] = lambda copy: True
+        self.gate: Callable[[Copy], bool] = _always
         self._pending: list[Copy] = []
         self._issued = 0
 
@@ -69,3 +69,7 @@ class Copies:
     def clear(self) -> None:
         """Forget everything (a flush of an idle engine has nothing here)."""
         self._pending.clear()
+
+
+def _always(_: Copy) -> bool:
+    return True

@@ -29,7 +29,7 @@ class Running:
         seed = namespace_seed(request.namespace, self.rules.namespace_aliasing)
         self.waiting.append(Active(request, PagedSequence(request.tokens, self.config.page_size, seed)))
 
-    def prefetch_landed(self, active: Active) -> bool:
+    def prefetch_landed(self, _: Active) -> bool:
         """The storage prefetch of a waiting request is done, or there is none (5.8)."""
         return True
 
@@ -56,9 +56,7 @@ class Running:
             limit = min(limit, start)
         return max(0, limit) // self.config.page_size
 
-    def start(
-        self, active: Active, prefix: list[Node], device: list[Node], host: list[Node], loaded: bool
-    ) -> None:
+    def start(self, active: Active, prefix: list[Node], host: list[Node], loaded: bool) -> None:
         """Admit: lock the prefix, take its slots, account for it (2.1)."""
         size = self.config.page_size
         active.slots = [slot for node in prefix for slot in (node.device or ())]
