@@ -5,13 +5,13 @@ from __future__ import annotations
 from tierfuzz.model.batch import DecodeBatch, PrefillBatch
 from tierfuzz.model.compute import read_prefix, sample, write_pages
 from tierfuzz.model.node import Node
+from tierfuzz.model.prefetch import Prefetching
 from tierfuzz.model.request import Active
-from tierfuzz.model.running import Running
 
 OUTPUT_RESERVE = 4096
 
 
-class Admission(Running):
+class Admission(Prefetching):
     """Turns waiting requests into prefill batches and running ones into decode steps."""
 
     # prefill ---------------------------------------------------------------------------------------
@@ -22,7 +22,7 @@ class Admission(Running):
         chunked, self.chunked = self.chunked, None
         if chunked is not None:
             budget = self._add(chunked, chosen, budget)
-        for active in list(self.waiting):
+        for active in [a for a in self.waiting if self.prefetch_landed(a)]:
             full = len(self.running) + len(chosen) >= self.config.max_running
             if budget <= 0 or self.chunked is not None or full or not self._admit(active, chosen):
                 break
@@ -35,8 +35,6 @@ class Admission(Running):
 
     def _admit(self, active: Active, chosen: list[tuple[Active, int]]) -> bool:
         """Match and load back; False when the request has to wait."""
-        if not self.prefetch_landed(active):
-            return False
         device, host = self.match_prompt(active)
         anchor = device[-1] if device else None
         self.cache.lock(anchor)  # what this request will use is no room for it

@@ -75,12 +75,16 @@ class TieredCache(Eviction):
         if not self._may_back_up(node) or not self.reserve_host(len(node)):
             node.failed = True
             return False
+        self.issue_backup(node)
+        return True
+
+    def issue_backup(self, node: Node) -> None:
+        """Host slots are taken now, the host store goes out at the ack; the device copy is pinned."""
         assert node.device is not None
         node.host = self.host.take(len(node))
         self.copy_content(self.device, node.device, self.host, node.host)
         self.lock(node)
         self.copies.issue("backup", [node], node.namespace)
-        return True
 
     def _may_back_up(self, node: Node) -> bool:
         parent = node.parent

@@ -66,6 +66,10 @@ class Copies:
             self._pending = [copy for copy in self._pending if copy not in landed]
         return landed
 
+    def cancel(self, copy: Copy) -> None:
+        """Do not wait for this copy any more."""
+        self._pending.remove(copy)
+
     def clear(self) -> None:
         """Forget everything (a flush of an idle engine has nothing here)."""
         self._pending.clear()

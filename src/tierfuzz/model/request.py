@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tierfuzz.events import KvEvent
 from tierfuzz.model.node import Node
 from tierfuzz.model.sequence import PagedSequence
 from tierfuzz.observation import TierSplit
+
+if TYPE_CHECKING:
+    from tierfuzz.model.prefetch import Prefetch
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class Active:
         self.reported: list[int] = []
         self.split: TierSplit | None = None
         self.cached: int | None = None
+        self.prefetch: Prefetch | None = None
+        self.fetched = (0, 0)  # pages that a prefetch brought or found
         self.loaded_from_storage = 0
         self.digest = 0  # rolling checksum over the pages actually used
         self.aborted = False

@@ -34,6 +34,7 @@ class Rules:
     aborted_returns_token: bool = False  # B16: an aborted n=0 request returns one output
     storage_ignores_namespace: bool = False  # B6: storage keys are shared by namespaces
     storage_lands_at_root: bool = False  # B6b, B17: a prefetch at the root lands in no namespace
+    storage_by_span: bool = True  # off: a refilled page counts as storage wherever it lies (5.8)
     storage_evicts_full: bool = False  # B18: a prefetch evicts host by its length
     # plain rules -----------------------------------------------------------------------------------
     match_keeps_last: int = 1  # 5.1: tokens at the end of a prompt that are always computed
@@ -72,7 +73,6 @@ class Rules:
     unified: bool = False  # the unified tree: ancestors are backed up, copies are queued
     hits_by_known: bool = True  # a node counts once a request
     last_output_not_decoded: bool = False  # no decode step for the last output
-    details_null_by_total: bool = False  # details are null exactly when nothing was cached
     coalesce: str = ""  # "", "rust" or "python": how neighbouring events are merged
     wire: str = "array"  # "array" or "map"
 
@@ -103,10 +103,34 @@ SGLANG_0_5_17 = Rules(
     storage_ignores_namespace=True,
     storage_lands_at_root=True,
     storage_evicts_full=True,
+    storage_by_span=False,
     hits_by_known=False,
 )
 
-PROFILES: dict[str, Rules] = {"default": DEFAULT, "sglang-0.5.17": SGLANG_0_5_17}
+SGLANG_0_5_23 = Rules(
+    refresh_remainder=True,
+    exact_fit_evicts=True,
+    decode_reserves_always=True,
+    futile_host_eviction=True,
+    aborted_returns_token=True,
+    namespace_aliasing=True,
+    storage_evicts_full=True,
+    child_first_host_stores=True,
+    staged_at_end=False,
+    removal_first=False,
+    chunk_counts_hits=True,
+    second_match=False,
+    unified=True,
+    last_output_not_decoded=True,
+    coalesce="rust",
+    wire="map",
+)
+
+PROFILES: dict[str, Rules] = {
+    "default": DEFAULT,
+    "sglang-0.5.17": SGLANG_0_5_17,
+    "sglang-0.5.23": SGLANG_0_5_23,
+}
 
 
 def rules_for(profile: str) -> Rules:

@@ -9,6 +9,7 @@ from tierfuzz.model.node import Node
 from tierfuzz.model.request import Active, Reply, Request
 from tierfuzz.model.rules import Rules
 from tierfuzz.model.sequence import PagedSequence, namespace_seed
+from tierfuzz.model.unified import UnifiedCache
 from tierfuzz.observation import TierSplit
 
 
@@ -18,7 +19,7 @@ class Running:
     def __init__(self, config: EngineConfig, rules: Rules) -> None:
         self.config = config
         self.rules = rules
-        self.cache = TieredCache(config, rules)
+        self.cache: TieredCache = (UnifiedCache if rules.unified else TieredCache)(config, rules)
         self.waiting: list[Active] = []
         self.running: list[Active] = []
         self.chunked: Active | None = None
@@ -72,12 +73,20 @@ class Running:
         total = active.prefix
         if not loaded and not self.rules.declined_split_wrong:
             host_tokens = 0
-        storage = min(host_tokens, active.loaded_from_storage)
+        storage = self._from_storage(active, host_tokens)
         split = TierSplit(device=max(0, total - host_tokens), host=host_tokens - storage, storage=storage)
         for tier, tokens in (("device", split.device), ("host", split.host), ("storage", split.storage)):
             self.cache.counters[f"cached_{tier}_tokens"] += tokens
         self.cache.counters["prefill_tokens"] += active.prompt_length - total
         return total, split if split.total else None
+
+    def _from_storage(self, active: Active, host_tokens: int) -> int:
+        """Tokens of the loaded part that a prefetch brought for this request (5.8)."""
+        if not self.rules.storage_by_span:
+            return min(host_tokens, active.loaded_from_storage)
+        size = self.config.page_size
+        first, last = active.fetched
+        return max(0, min(last * size, active.prefix) - max(first * size, active.prefix - host_tokens))
 
     # slots -----------------------------------------------------------------------------------------
     def allocate(self, active: Active, pages: int) -> None:
