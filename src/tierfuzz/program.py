@@ -140,7 +140,7 @@ def load_program(path: Path) -> Program:
     try:
         version = msgspec.json.decode(data, type=dict).get("format")
         if version != PROGRAM_FORMAT:
-            raise FormatError(f"{path}: program format {version!r}; this tierfuzz reads format {PROGRAM_FORMAT}")
+            raise FormatError(f"{path}: program format {version!r}; expected format {PROGRAM_FORMAT}")
         return msgspec.json.decode(data, type=Program)
     except msgspec.DecodeError as error:
-        raise FormatError(f"{path}: not a tierfuzz program ({error}); expected the JSON of `program.json`") from error
+        raise FormatError(f"{path}: not a program ({error}); expected the JSON of `program.json`") from error

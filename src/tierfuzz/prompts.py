@@ -26,7 +26,8 @@ class Piece(msgspec.Struct, frozen=True, array_like=True):
         """Refuse pieces that name no tokens of any stream."""
         if not self.stream or not 0 <= self.start <= self.stop:
             raise UsageError(
-                f"piece [{self.stream!r}, {self.start}, {self.stop}]: expected a stream name and 0 <= start <= stop"
+                f"piece [{self.stream!r}, {self.start}, {self.stop}]: "
+                "expected a stream name and 0 <= start <= stop"
             )
 
     def __len__(self) -> int:
