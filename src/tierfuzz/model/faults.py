@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tierfuzz.model.engine import Engine
 
-# Seam -> the object of the engine that owns it ("cache" or "engine").
+# Seam -> the object that owns it; "publisher" is the event socket of the simulated worker.
 SEAMS: dict[str, str] = {
     "match": "cache",
     "split": "cache",
@@ -58,20 +58,29 @@ SEAMS: dict[str, str] = {
     "outgoing": "engine",
     "reply": "engine",
     "tick": "engine",
+    "send": "publisher",
 }
 
 
 class Fault:
-    """Base of every fault. `source` names where the behaviour was seen; the docstring says what it does."""
+    """Base of every fault. `oracle` is the slug that has to notice it, `source` where it was seen.
 
+    The docstring says in one sentence what it does. A fault may keep state: each worker gets its own.
+    """
+
+    oracle: str = ""
     source: str = ""
 
 
 def install(engine: Engine, fault: Fault) -> None:
-    """Wrap every seam that `fault` overrides."""
-    for seam, owner in SEAMS.items():
+    """Wrap every seam of the engine and of its cache that `fault` overrides."""
+    wrap("cache", engine.cache, engine, fault)
+    wrap("engine", engine, engine, fault)
+
+
+def wrap(owner: str, target: object, context: object, fault: Fault) -> None:
+    """Wrap the seams of one owner; `context` is what the fault gets as its first argument."""
+    for seam, owned_by in SEAMS.items():
         override = getattr(fault, seam, None)
-        if override is None:
-            continue
-        target = engine.cache if owner == "cache" else engine
-        setattr(target, seam, functools.partial(override, engine, getattr(target, seam)))
+        if owned_by == owner and override is not None:
+            setattr(target, seam, functools.partial(override, context, getattr(target, seam)))

@@ -1,0 +1,1 @@
+"""Planted faults: each shows that an oracle bites. Sources are T numbers of known public bugs."""
