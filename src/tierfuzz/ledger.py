@@ -1,4 +1,4 @@
-"""The ledger: what a worker's events claim, per rank and tier, as counts per block hash (design.md, Words)."""
+"""The ledger: what the events of a worker claim, per rank and tier, as counts per block hash."""
 
 from __future__ import annotations
 
