@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tierfuzz.events import AllBlocksCleared, KvEvent
 from tierfuzz.model.admission import Admission
 from tierfuzz.model.batch import DecodeBatch, LaunchedBatch, PrefillBatch
-from tierfuzz.model.config import EngineConfig
+from tierfuzz.model.config import EngineConfig, StorageConfig
 from tierfuzz.model.copies import Copies
 from tierfuzz.model.faults import Fault, install
 from tierfuzz.model.request import Active, Gauges, Reply, Request, TickResult
 from tierfuzz.model.rules import Rules
+from tierfuzz.program import WritePolicy
 
 
 class Engine(Admission):
@@ -56,6 +58,20 @@ class Engine(Admission):
         """The flush itself, published at once with whatever was queued before (3.6 d)."""
         self.cache.clear()
         self.publish()
+
+    def reconfigure(self, policy: WritePolicy, storage: StorageConfig | None) -> None:
+        """Change write policy and storage at run time; the caller has checked that the engine is idle."""
+        self.config = self.cache.config = replace(self.config, policy=policy, storage=storage)
+
+    def refusal(self, request: Request) -> str:
+        """Why a request could never run here, or ""; it would wait for ever otherwise."""
+        need = len(request.tokens) + request.max_new + self.config.page_size
+        if need < self.config.device_tokens:
+            return ""
+        return (
+            f"the request needs {len(request.tokens)} prompt and {request.max_new} output tokens and a page "
+            f"of {self.config.page_size}; the device pool has {self.config.device_tokens} tokens"
+        )
 
     # levels ----------------------------------------------------------------------------------------
     @property
@@ -110,13 +126,16 @@ class Engine(Admission):
     # one iteration ---------------------------------------------------------------------------------
     def tick(self) -> TickResult:
         """Schedule and launch one batch, then process the result of the one before (5.2)."""
+        pending = len(self.copies)
         batch = self._next_batch()
+        ran = batch is not None or self._last is not None or len(self.copies) != pending
         if self._last is not None:
             self._process(self._last)
         elif batch is None:
             self._on_idle()
         self._last = batch
-        result = TickResult(self._batches, self._replies)
+        progress = ran or bool(self._batches) or bool(self._replies)
+        result = TickResult(self._batches, self._replies, progress)
         self._batches, self._replies = [], []
         return result
 

@@ -44,10 +44,14 @@ class Reply:
 
 @dataclass(frozen=True)
 class TickResult:
-    """What one scheduler iteration let out, in order: event batches, then replies."""
+    """What one scheduler iteration let out, in order: event batches, then replies.
+
+    `progress` is False when nothing ran, landed or left: only a copy or a new request can change that.
+    """
 
     batches: list[list[KvEvent]] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
+    progress: bool = False
 
 
 @dataclass(frozen=True)
