@@ -1,1 +1,1 @@
-"""tierfuzz.sim"""
+"""The simulated worker: a real process with the engine's HTTP, metrics and event sockets."""
