@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ JSON = b"application/json"
 EVENT_STREAM = b"text/event-stream"
 
 Handler = Callable[[Request], Awaitable[Response]]
+ErrorShape = Callable[[str, int], Any]
 encode = msgspec.json.Encoder().encode
 
 
@@ -49,28 +51,27 @@ async def answer(send: Send, status: int, body: bytes, content_type: bytes = JSO
     await send({"type": "http.response.body", "body": body})
 
 
-class EventStream:
-    """Server-sent events: `data: ...` chunks, then `data: [DONE]`."""
+async def send_events(send: Send, chunks: AsyncGenerator[Any, None], shape: ErrorShape) -> None:
+    """Server-sent events: `data: ...` chunks, then `data: [DONE]`; a late error is a chunk too."""
+    started = False
+    try:
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                if not started:
+                    headers = [(b"content-type", EVENT_STREAM)]
+                    await send({"type": "http.response.start", "status": 200, "headers": headers})
+                    started = True
+                await _send_event(send, encode(chunk), True)
+    except Refused as refused:
+        if not started:
+            raise
+        await _send_event(send, encode(shape(str(refused), refused.status)), True)
+    await _send_event(send, b"[DONE]", False)
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._open = False
 
-    async def put(self, value: Any) -> None:
-        """One chunk; the first one starts the response."""
-        if not self._open:
-            headers = [(b"content-type", EVENT_STREAM)]
-            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-            self._open = True
-        await self._write(encode(value), True)
-
-    async def done(self) -> None:
-        """The end mark; nothing may follow."""
-        await self._write(b"[DONE]", False)
-
-    async def _write(self, data: bytes, more: bool) -> None:
-        body = b"data: " + data + b"\n\n"
-        await self._send({"type": "http.response.body", "body": body, "more_body": more})
+async def _send_event(send: Send, data: bytes, more: bool) -> None:
+    body = b"data: " + data + b"\n\n"
+    await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
 def json_response(value: Any, status: int = 200) -> Response:
@@ -102,7 +103,7 @@ class JsonEndpoint:
         self,
         decoder: msgspec.json.Decoder[Any],
         serve: Callable[[Any, Receive, Send], Awaitable[None]],
-        shape: Callable[[str, int], Any],
+        shape: ErrorShape,
     ) -> None:
         self._decoder = decoder
         self._serve = serve

@@ -61,7 +61,7 @@ class StorageOptions(msgspec.Struct, frozen=True):
 
 
 def parse_storage_options(text: str | None) -> StorageOptions:
-    """Read the extra config of the storage backend: JSON, or `@file` of JSON; UsageError for anything else."""
+    """Read the extra config of the storage backend: JSON, or `@file` of JSON; else UsageError."""
     if text is None:
         return StorageOptions()
     try:

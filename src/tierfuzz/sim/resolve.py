@@ -104,6 +104,6 @@ def check_storage(backend: str | None, policy: str) -> None:
         raise UsageError(f"storage backend {backend!r}: the simulated worker knows 'file' only")
     if policy not in ("wait_complete", "timeout"):
         raise UsageError(
-            f"storage prefetch policy {policy!r}: expected wait_complete, or timeout (reads end long before); "
+            f"storage prefetch policy {policy!r}: expected wait_complete or timeout (reads end before it); "
             "best_effort ends reads at a moment that no client can tell"
         )

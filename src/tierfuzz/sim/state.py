@@ -26,6 +26,7 @@ class SimWorker:
         self.options = options
         self.clock = clock
         self.started = clock.wall()
+        self.port = options.port  # the real one, once the server listens
         rules = options.rules()
         faults = [make_fault(name) for name in options.plants]
         self.engine = Engine(options.engine_config(), rules, faults)
