@@ -64,8 +64,8 @@ class Admission(Prefetching):
     def _add(self, active: Active, chosen: list[tuple[Active, int]], budget: int) -> int:
         """Plan the next tokens of a request; sets `chunked` when the prompt does not fit the budget."""
         extend = active.prompt_length - active.computed
-        if self.rules.loaded_take_budget:
-            budget -= active.split.host if active.split and active.computed == active.prefix else 0
+        if self.rules.loaded_take_budget and active.split and active.computed == active.prefix:
+            budget = max(self.config.page_size, budget - active.split.host)
         if extend > budget:
             extend = budget - budget % self.config.page_size
             self.chunked = active

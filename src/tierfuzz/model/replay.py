@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from tierfuzz.events import KvEvent
 from tierfuzz.model.config import EngineConfig, StorageConfig
 from tierfuzz.model.engine import Engine
+from tierfuzz.model.pools import EngineCrash
 from tierfuzz.model.request import Request
 from tierfuzz.model.rules import Rules, rules_for
 from tierfuzz.observation import TierSplit
 from tierfuzz.prompts import tokens_of
 from tierfuzz.recording import Header, OpRecord, Recording
 
-MOST_TICKS = 1_000_000
+MOST_TICKS = 20_000  # far above any recorded request; a rule that is broken may never end
 
 
 @dataclass(frozen=True)
@@ -80,4 +81,6 @@ def _run(engine: Engine, op: OpRecord, rid: str) -> OpResult:
         batches += result.batches
         for reply in result.replies:
             cached, split = reply.cached_tokens, reply.split
+    else:
+        raise EngineCrash(f"operation {rid} does not end: the rules allow no progress")
     return OpResult(cached, split, batches)

@@ -45,7 +45,6 @@ class Rules:
     selective_threshold: int = 2  # 4
     insert_refreshes: bool = True  # 5.5
     split_keeps_hits: bool = True  # 5.1
-    split_stamps_upper: bool = True  # 5.5
     parent_joins_device: bool = True  # 5.5
     parent_joins_host: bool = True  # 5.7
     reclaims_on_device_copies: bool = False  # 5.7: never in 0.5.17

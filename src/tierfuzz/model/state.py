@@ -83,8 +83,7 @@ class CacheState:
         self.copies.split(node, upper)
         if not self.rules.split_keeps_hits:
             upper.hits = 0
-        if self.rules.split_stamps_upper:
-            upper.stamp = self.tree.tick()
+        upper.stamp = self.tree.tick()
         self.counters["splits"] += 1
         return upper
 
