@@ -1,1 +1,1 @@
-"""tierfuzz.worker"""
+"""Drivers of one live worker: process, HTTP, event sockets, rest."""

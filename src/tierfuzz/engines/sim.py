@@ -1,0 +1,70 @@
+"""The simulated worker as an engine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from tierfuzz.engines.base import Capacities, Launch, require
+from tierfuzz.program import FleetConfig
+
+ADMIN_KEY = "tierfuzz-sim"
+TOPIC = "kv-events"
+
+
+class SimDriver:
+    """Starts `python -m tierfuzz.sim` with the engine's own flags."""
+
+    name = "sim"
+    ports_needed = 3
+    confirmations = 1
+    ready_bound_s = 30.0
+    holds_copies = True
+
+    def launch(self, config: FleetConfig, worker: int, ports: list[int]) -> Launch:
+        """Ports: HTTP, events, replay."""
+        http, events, replay = ports
+        event_config = {
+            "publisher": "zmq",
+            "topic": TOPIC,
+            "endpoint": f"tcp://*:{events}",
+            "replay_endpoint": f"tcp://*:{replay}",
+        }
+        return Launch(
+            command=[sys.executable, "-m", "tierfuzz.sim", *_flags(config, worker, http, event_config)],
+            env={},
+            base_url=f"http://127.0.0.1:{http}",
+            events_endpoint=f"tcp://127.0.0.1:{events}",
+            replay_endpoint=f"tcp://127.0.0.1:{replay}",
+            topic=TOPIC,
+            api_key=ADMIN_KEY,
+        )
+
+    def capacities(self, info: dict[str, Any]) -> Capacities:
+        """The simulated worker says everything."""
+        page, device = int(require(info, "page_size")), int(require(info, "max_total_num_tokens"))
+        host = (int(device * float(require(info, "hicache_ratio"))) // page + 1) * page
+        return Capacities(page, device, host, str(require(info, "hicache_write_policy")))
+
+
+def _flags(config: FleetConfig, worker: int, port: int, events: dict[str, str]) -> list[str]:
+    flags = {
+        "--host": "127.0.0.1",
+        "--port": port,
+        "--hicache-ratio": config.host_ratio,
+        "--hicache-write-policy": config.policy,
+        "--max-total-tokens": config.device_tokens,
+        "--page-size": config.page_size,
+        "--chunked-prefill-size": config.chunked_prefill,
+        "--kv-events-config": json.dumps(events),
+        "--admin-api-key": ADMIN_KEY,
+        "--sim-profile": config.profile,
+        "--sim-ack-delay-ms": config.ack_delay_ms,
+        "--sim-step-delay-ms": config.step_delay_ms,
+        "--sim-seed": config.seed + worker,
+    }
+    line = ["--enable-hierarchical-cache", "--enable-metrics"]
+    line += [str(part) for pair in flags.items() for part in pair]
+    line += [part for plant in config.plants for part in ("--sim-plant", plant)]
+    return line + list(config.extra_args)
