@@ -8,9 +8,10 @@ from tierfuzz.model.copies import Copy
 from tierfuzz.model.node import Node
 from tierfuzz.model.request import Active, Reply, Request
 from tierfuzz.model.rules import Rules
-from tierfuzz.model.sequence import PagedSequence, namespace_seed
+from tierfuzz.model.sequence import PagedSequence
 from tierfuzz.model.unified import UnifiedCache
 from tierfuzz.observation import TierSplit
+from tierfuzz.traits import namespace_seed
 
 
 class Running:
@@ -27,7 +28,7 @@ class Running:
     # arrival ---------------------------------------------------------------------------------------
     def enqueue(self, request: Request) -> None:
         """Queue a request."""
-        seed = namespace_seed(request.namespace, self.rules.namespace_aliasing)
+        seed = b"" if self.rules.namespace_aliasing else namespace_seed(request.namespace)
         self.waiting.append(Active(request, PagedSequence(request.tokens, self.config.page_size, seed)))
 
     def prefetch_landed(self, _: Active) -> bool:

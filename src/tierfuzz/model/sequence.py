@@ -28,13 +28,6 @@ class PageRun:
         return len(self.hashes)
 
 
-def namespace_seed(namespace: str, aliasing: bool) -> bytes:
-    """What the chain starts from: nothing, or a digest of the namespace where hashes are kept apart."""
-    if aliasing or not namespace:
-        return b""
-    return hashlib.sha256(b"tierfuzz-namespace\0" + namespace.encode()).digest()
-
-
 class PagedSequence:
     """The tokens of one request, as whole pages; tokens may be appended, never changed."""
 

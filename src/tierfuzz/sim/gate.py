@@ -33,8 +33,13 @@ class CopyGate:
         return True
 
     def wait_s(self, pending: Iterable[Copy]) -> float | None:
-        """Seconds until the next of these copies may land; None when only a release can let one land."""
-        due = [self._due[copy.number] for copy in pending if copy.number in self._due]
-        if self.held or not due:
+        """Seconds until the next of these copies may land; None when only a release can let one land.
+
+        Copies of a kind land in order, so only the first of each kind counts.
+        """
+        if self.held:
             return None
-        return max(0.0, min(due) - self._clock.monotonic())
+        first: dict[str, float] = {}
+        for copy in pending:
+            first.setdefault(copy.kind, self._due.get(copy.number, 0.0))
+        return max(0.0, min(first.values()) - self._clock.monotonic()) if first else None

@@ -16,7 +16,8 @@ from tierfuzz.sim.shapes import logprobs, meta_info, namespace
 from tierfuzz.sim.state import SimWorker
 
 DEFAULT_OUTPUTS = 128
-Token = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+TOKEN_LIMIT = 1 << 31
+Token = Annotated[int, msgspec.Meta(ge=0, lt=TOKEN_LIMIT)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -107,11 +108,19 @@ def prompts_of(body: GenerateBody) -> tuple[list[tuple[int, ...]], bool]:
     if (body.text is None) == (body.input_ids is None):
         raise Refused("expected either text or input_ids")
     if isinstance(body.text, str):
-        return [tokens_of_text(body.text)], False
+        return [text_tokens(body.text)], False
     if body.text is not None:
-        return [tokens_of_text(text) for text in body.text], True
+        return [text_tokens(text) for text in body.text], True
     assert body.input_ids is not None
     return token_lists(body.input_ids)
+
+
+def text_tokens(text: str) -> tuple[int, ...]:
+    """A prompt's text as token ids; Refused for a word that names an id beyond 31 bits."""
+    tokens = tokens_of_text(text)
+    if tokens and (largest := max(tokens)) >= TOKEN_LIMIT:
+        raise Refused(f"word w{largest}: expected a token id below {TOKEN_LIMIT}")
+    return tokens
 
 
 def token_lists(ids: list[int | list[int]]) -> tuple[list[tuple[int, ...]], bool]:

@@ -9,9 +9,8 @@ import msgspec
 from starlette.types import Receive, Send
 
 from tierfuzz.model.request import Request
-from tierfuzz.prompts import tokens_of_text
 from tierfuzz.sim.asgi import JsonEndpoint, Refused, answer, encode, send_events
-from tierfuzz.sim.http_generate import Count, CustomParams, Token, token_lists
+from tierfuzz.sim.http_generate import Count, CustomParams, Token, text_tokens, token_lists
 from tierfuzz.sim.openai_shapes import Shape, usage
 from tierfuzz.sim.serving import Call, Served, Serving
 from tierfuzz.sim.shapes import details, namespace
@@ -90,7 +89,7 @@ class OpenAi:
 
     async def _chat(self, body: ChatBody, receive: Receive, send: Send) -> None:
         max_new = body.max_completion_tokens if body.max_completion_tokens is not None else body.max_tokens
-        prompts = [tokens_of_text(" ".join(_text(message) for message in body.messages))]
+        prompts = [text_tokens(" ".join(_text(message) for message in body.messages))]
         await self._serve(body, prompts, max_new, Shape("chat.completion", self._worker), receive, send)
 
     async def _serve(
@@ -158,10 +157,10 @@ class OpenAi:
 def completion_prompts(prompt: str | list[str | int | list[int]]) -> list[tuple[int, ...]]:
     """Every prompt as token ids; Refused for a mixture."""
     if isinstance(prompt, str):
-        return [tokens_of_text(prompt)]
+        return [text_tokens(prompt)]
     texts = [text for text in prompt if isinstance(text, str)]
     if texts and len(texts) == len(prompt):
-        return [tokens_of_text(text) for text in texts]
+        return [text_tokens(text) for text in texts]
     if texts:
         raise Refused("a prompt of texts and token ids: expected one kind")
     return token_lists([ids for ids in prompt if not isinstance(ids, str)])[0]

@@ -53,11 +53,11 @@ class Scheduler:
         """Queue a request. `progress` gets a partial reply after each tick that brought new outputs."""
         if self._stopping:
             raise Stopping
+        self.engine.submit(request)
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._replies[request.rid] = future
         if progress is not None:
             self._progress[request.rid] = (progress, 0)
-        self.engine.submit(request)
         self._wake.set()
         return future
 

@@ -100,7 +100,8 @@ def _crash(loop: asyncio.Task[None]) -> None:
 @contextlib.contextmanager
 def _listening(options: SimOptions) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listener:
+    # With the protocol named, asyncio turns off Nagle on accepted connections; without, a reply waits 40 ms.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((options.host, options.port))

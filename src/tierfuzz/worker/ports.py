@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from types import TracebackType
 
 from tierfuzz.errors import EnvironmentFailure
 
@@ -10,10 +11,11 @@ LOOPBACK = "127.0.0.1"
 
 
 class ReservedPorts:
-    """`count` free loopback ports, held until close().
+    """`count` free loopback ports, held until close(), also while a worker uses or restarts on them.
 
-    Both sides set SO_REUSEADDR, so the worker can bind and listen while the reservation stays bound; nobody
-    else is given the port meanwhile, which leaves no gap between choosing and using it.
+    Both sides set SO_REUSEADDR, so the worker can bind and listen while the reservation stays bound. The
+    kernel gives a bound port to nobody who asks for any port, neither for listening nor for connecting: no
+    gap is left between choosing and using, and nothing is left behind if this process is killed.
     """
 
     def __init__(self, count: int) -> None:
@@ -23,21 +25,36 @@ class ReservedPorts:
                 self._held.append(_hold())
         except OSError as error:
             self.close()
-            raise EnvironmentFailure(f"no {count} free ports on {LOOPBACK}: {error}") from error
-
-    @property
-    def numbers(self) -> list[int]:
-        """The port numbers."""
-        return [int(held.getsockname()[1]) for held in self._held]
+            raise EnvironmentFailure(
+                f"cannot reserve {count} ports on {LOOPBACK}: {error}; close what holds so many ports or files"
+            ) from error
+        self.numbers = [int(held.getsockname()[1]) for held in self._held]
 
     def close(self) -> None:
-        """Give the ports back."""
+        """Give the ports back; the numbers stay readable."""
         while self._held:
             self._held.pop().close()
+
+    def __enter__(self) -> ReservedPorts:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def reserve_ports(count: int) -> ReservedPorts:
+    """Reserve `count` free ports of 127.0.0.1; EnvironmentFailure when there are not so many."""
+    return ReservedPorts(count)
 
 
 def _hold() -> socket.socket:
     held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    held.bind((LOOPBACK, 0))
+    try:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind((LOOPBACK, 0))
+    except OSError:
+        held.close()
+        raise
     return held

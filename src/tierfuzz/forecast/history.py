@@ -1,0 +1,100 @@
+"""What was asked of one worker since its last flush: pages begun, pages inserted, and when they were used.
+
+Pages are (namespace, block hash). A root is the first page of a prompt: everything that shares it hangs off
+one branch of the tree. Node borders are unknown from outside (and B13 refreshes whole nodes), so a branch is
+used as a whole where use makes others older, and page by page where it makes them younger. The cost of an
+operation does not grow with the history.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+PageKey = tuple[str, int]
+
+
+@dataclass
+class Root:
+    """One branch. `size`: distinct pages begun in it; `touched`: newest operation that may have used it.
+
+    `rested`: pages inserted anywhere when rest was first proved after that operation; None before.
+    """
+
+    size: int = 0
+    touched: int = 0
+    operation: str = ""
+    rested: int | None = None
+
+
+class History:
+    """Since the last flush (or start). Operations are numbered from 1."""
+
+    def __init__(self) -> None:
+        self.ever: set[PageKey] = set()
+        self.clear()
+
+    def clear(self) -> None:
+        """Device and host are empty: only `ever` remembers."""
+        self.begun: dict[PageKey, str] = {}
+        self.inserted: dict[PageKey, str] = {}
+        self.used: dict[PageKey, int] = {}
+        self.roots: OrderedDict[PageKey, Root] = OrderedDict()
+        self.number = 0
+        self.longest = 0
+        self._waiting: list[Root] = []
+
+    def begin(self, namespace: str, hashes: tuple[int, ...], operation: str) -> int:
+        """A request is about to be sent: its pages may be computed from now on. Returns its number."""
+        self.number += 1
+        self._add(namespace, hashes, operation, self.number)
+        return self.number
+
+    def end(self, namespace: str, hashes: tuple[int, ...], operation: str, began: int) -> None:
+        """The request has ended: pages that end in its outputs were begun too, and all was used until now."""
+        self._add(namespace, hashes, operation, began)
+
+    def _add(self, namespace: str, hashes: tuple[int, ...], operation: str, began: int) -> None:
+        self.longest = max(self.longest, len(hashes) + 1)
+        added = 0
+        for h in hashes:
+            page = (namespace, h)
+            self.used[page] = max(began, self.used.get(page, 0))
+            if page not in self.begun:
+                self.begun[page] = operation
+                self.ever.add(page)
+                added += 1
+        if hashes:
+            self._touch((namespace, hashes[0]), added, operation)
+
+    def _touch(self, key: PageKey, added: int, operation: str) -> None:
+        root = self.roots.setdefault(key, Root())
+        self.roots.move_to_end(key)
+        root.size += added
+        root.touched, root.operation, root.rested = self.number, operation, None
+        self._waiting.append(root)
+
+    def complete(self, namespace: str, hashes: tuple[int, ...], operation: str) -> None:
+        """A request ended by length: these pages are in the tree now (6.2-2)."""
+        for h in hashes:
+            self.inserted.setdefault((namespace, h), operation)
+
+    def rest(self) -> None:
+        """Rest was proved: nothing that was touched before is pinned any more."""
+        for root in self._waiting:
+            if root.rested is None:
+                root.rested = len(self.inserted)
+        self._waiting.clear()
+
+    def newer_pages(self, used: int, enough: int) -> int:
+        """At least the pages used at or after operation number `used`; stops counting above `enough`."""
+        total = 0
+        for root in reversed(self.roots.values()):
+            if root.touched < used or total > enough:
+                break
+            total += root.size
+        return total
+
+    def inserted_after(self, root: Root) -> int | None:
+        """Distinct pages inserted since rest was proved after the last use; None when it never was."""
+        return None if root.rested is None else len(self.inserted) - root.rested

@@ -1,0 +1,245 @@
+"""The judge of one worker: told in order what was sent, seen and proved, it says what does not fit.
+
+Pure: the runner feeds it. Everything it claims is about one worker and one rank.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tierfuzz.events import Batch, BlockRemoved, BlockStored, Tier
+from tierfuzz.eventview import EventView
+from tierfuzz.forecast.contract import Contract, Forecast
+from tierfuzz.forecast.history import History
+from tierfuzz.hashing import page_hashes
+from tierfuzz.ledger import Ledger
+from tierfuzz.observation import Observation, TierSplit
+from tierfuzz.oracles.docket import Docket
+from tierfuzz.oracles.registry import ORACLE_OF_FAULT
+from tierfuzz.oracles.replies import Contents, Expectation, check_reply
+from tierfuzz.oracles.rest import RestChecks
+from tierfuzz.oracles.streams import Stream
+from tierfuzz.program import FleetConfig, Generate
+from tierfuzz.traits import Traits
+from tierfuzz.verdict import Verdict
+
+MOST_KNOWN = 64
+
+
+@dataclass(frozen=True)
+class KnownPrefix:
+    """A prompt that was completed, and how many of its leading pages are host-only by the forecast."""
+
+    generate: Generate
+    tokens: tuple[int, ...]
+    pages: int
+
+
+class Judge:
+    """See the module; `take_verdicts`, `held` and `reach` are the output."""
+
+    def __init__(
+        self, fleet: FleetConfig, worker: int, traits: Traits | None = None, storage: bool = False
+    ) -> None:
+        self.fleet = fleet
+        self.worker = worker
+        self.traits = traits or Traits()
+        self.docket = Docket(worker)
+        self.reach: Counter[str] = Counter()
+        self.history = History()
+        self.ledger = Ledger()
+        self.view = EventView(self.ledger)
+        self.contract = Contract(fleet, self.history)
+        self._stream = Stream(self.docket, self.ledger, self.view, fleet.policy, self.traits, storage)
+        self._rest = RestChecks(
+            self.docket, fleet, self.ledger, self.view, self._stream, self.history, storage
+        )
+        self._contents = Contents(self.docket)
+        self._open: dict[str, Expectation] = {}
+        self._known: deque[tuple[Generate, tuple[int, ...], tuple[int, ...]]] = deque(maxlen=MOST_KNOWN)
+        self._operation = ""
+        self._just_flushed = False
+        self._held_copies = False
+
+    # requests --------------------------------------------------------------------------------------
+    def expect(
+        self, generate: Generate, tokens: tuple[int, ...], *, at_rest: bool, alone: bool = True
+    ) -> Forecast:
+        """A request is about to be sent. `at_rest`: rest is proved and every event is in hand."""
+        expectation = self._expectation(generate, tokens, quiet=at_rest and alone and not self._held_copies)
+        self._begin(generate, expectation)
+        return expectation.forecast
+
+    def expect_together(self, requests: Sequence[tuple[Generate, tuple[int, ...]]]) -> None:
+        """Requests are about to be sent together: each may be computed before any other (6.6, O1)."""
+        made = [self._expectation(generate, tokens, quiet=False) for generate, tokens in requests]
+        for (generate, _), own in zip(requests, made, strict=True):
+            mates = [mate for mate in made if mate is not own and mate.namespace == own.namespace]
+            shared = max((_common(own.hashes, mate.hashes) for mate in mates), default=0)
+            most = max(own.forecast.most, min(shared, own.forecast.limit))
+            wider = Forecast(own.forecast.limit, most, 0, 0)
+            self._begin(generate, _with_forecast(own, wider))
+        self.reach["overlap"] += 1
+
+    def _expectation(self, generate: Generate, tokens: tuple[int, ...], quiet: bool) -> Expectation:
+        namespace = generate.namespace or ""
+        hashes = self._hashes(namespace, tokens)
+        forecast = self.contract.forecast(
+            namespace, hashes, len(tokens), generate.logprob_start, quiet, self.view.leading_on_host(hashes)
+        )
+        ever = _leading_in(self.history.ever, namespace, hashes[: forecast.limit])
+        view = self.view.prefix(hashes[: forecast.limit]) if quiet else None
+        return Expectation(generate.id, namespace, hashes, tokens, 0, forecast, view, ever)
+
+    def _begin(self, generate: Generate, made: Expectation) -> None:
+        began = self.history.begin(made.namespace, made.hashes, made.operation)
+        self.view.begin(made.namespace, made.hashes)
+        self._open[generate.id] = _with_began(made, began)
+        self._operation = generate.id
+        self._just_flushed = False
+        self._note_reach(generate, made)
+
+    def _note_reach(self, generate: Generate, made: Expectation) -> None:
+        self.reach[generate.role] += 1
+        self.reach["namespace"] += bool(made.namespace)
+        self.reach["exact-multiple"] += len(made.tokens) % self.fleet.page_size == 0
+        self.reach["forecast-host-only"] += bool(made.forecast.host_only)
+        self.reach["held-copies"] += self._held_copies
+
+    def _hashes(self, namespace: str, tokens: Sequence[int]) -> tuple[int, ...]:
+        return page_hashes(tokens, self.fleet.page_size, self.traits.seed(namespace))
+
+    def replied(self, generate: Generate, seen: Observation) -> None:
+        """A reply, an abort or a failure."""
+        expected = self._open.pop(generate.id)
+        self._operation = generate.id
+        if seen.status == "failed":
+            return
+        tokens = expected.tokens + seen.output_ids
+        hashes = self._hashes(expected.namespace, tokens)
+        self.history.end(expected.namespace, hashes, expected.operation, expected.began)
+        self.view.begin(expected.namespace, hashes)
+        self.reach["aborted"] += seen.status == "aborted"
+        if seen.prompt_tokens is not None:
+            check_reply(self.docket, self.fleet.page_size, expected, seen)
+            self._note_tiers(expected, seen.split or TierSplit())
+            self.view.candidates(hashes[expected.forecast.limit :])
+            self._contents.check(expected, seen)
+        if seen.status == "ok":
+            self._complete(generate, expected, seen, hashes)
+
+    def _complete(
+        self, generate: Generate, expected: Expectation, seen: Observation, hashes: tuple[int, ...]
+    ) -> None:
+        """At least fl(P+n-1) pages are in the tree (6.2-2)."""
+        outputs = len(seen.output_ids)
+        sure = (len(expected.tokens) + max(0, outputs - 1)) // self.fleet.page_size
+        self.history.complete(expected.namespace, hashes[:sure], expected.operation)
+        for h in hashes[: len(expected.tokens) // self.fleet.page_size]:
+            self._rest.hits[h] += 1
+        if generate.role != "filler" and sure:
+            self._known.append((generate, expected.tokens, expected.hashes))
+
+    def _note_tiers(self, expected: Expectation, split: TierSplit) -> None:
+        self.reach["device-hit"] += bool(split.device)
+        self.reach["host-hit"] += bool(split.host)
+        self.reach["storage-hit"] += bool(split.storage)
+        self.reach["mixed-hit"] += bool(split.device and split.host)
+        self.reach["probe-host-only"] += bool(expected.forecast.host_only and split.host)
+
+    # what the worker said --------------------------------------------------------------------------
+    def batch(self, batch: Batch) -> None:
+        """An event batch, in order."""
+        self._stream.apply(batch, self._operation)
+        for event in batch.events:
+            if isinstance(event, BlockRemoved):
+                self.reach[f"{event.tier}-eviction"] += 1
+                if event.tier is Tier.DEVICE:
+                    for h in event.hashes:
+                        self._rest.hits[h] *= self.fleet.policy != "write_through_selective"
+            elif isinstance(event, BlockStored) and event.tier is Tier.DEVICE:
+                self.reach["load-back"] += any(self.view.on_host(h) for h in event.hashes)
+
+    def transport(self, slug: str, detail: str) -> None:
+        """A finding of the drivers: a gap, garbage, a crash, a hang."""
+        self.docket.violation(ORACLE_OF_FAULT[slug], self._operation, detail, facts={"finding": slug})
+
+    def rested(self) -> None:
+        """Rest was proved and every event is in hand."""
+        self.history.rest()
+        self.reach["at-rest"] += 1
+        self._rest.check(self._operation, self._just_flushed)
+
+    def gauges(self, metrics: dict[str, float]) -> None:
+        """Levels of the worker at rest."""
+        self._rest.gauges(metrics, self._operation)
+
+    # control ---------------------------------------------------------------------------------------
+    def flushed(self, operation: str) -> None:
+        """A flush has succeeded: device and host are empty."""
+        self._operation = operation
+        self._just_flushed = True
+        self._empty()
+        self.reach["flush"] += 1
+
+    def restarted(self, operation: str) -> None:
+        """The process is a new one: nothing is left."""
+        self._operation = operation
+        self.ledger.clear()
+        self._stream.clear()
+        self._empty()
+        self._held_copies = False
+        self.reach["restart"] += 1
+
+    def _empty(self) -> None:
+        self.history.clear()
+        self.view.clear()
+        self._rest.hits.clear()
+        self._known.clear()
+
+    def holding(self, held: bool) -> None:
+        """Copies are held back from now on, or may land again."""
+        self._held_copies = held
+        self.reach["hold"] += held
+
+    # answers ---------------------------------------------------------------------------------------
+    def host_only(self) -> list[KnownPrefix]:
+        """Completed prompts that must be served from host now; [] while that cannot be said."""
+        if self._held_copies:
+            return []
+        found = []
+        for generate, tokens, hashes in self._known:
+            announced = self.view.leading_on_host(hashes)
+            forecast = self.contract.forecast(
+                generate.namespace or "", hashes, len(tokens), None, True, announced
+            )
+            if forecast.host_only:
+                found.append(KnownPrefix(generate, tokens, forecast.host_only))
+        return found
+
+    def take_verdicts(self) -> list[Verdict]:
+        """Violations and unknowns since the last call."""
+        return self.docket.take()
+
+
+def _leading_in(pages: set[tuple[str, int]], namespace: str, hashes: tuple[int, ...]) -> int:
+    return next((i for i, h in enumerate(hashes) if (namespace, h) not in pages), len(hashes))
+
+
+def _common(left: tuple[int, ...], right: tuple[int, ...]) -> int:
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(left), len(right)))
+
+
+def _with_forecast(made: Expectation, forecast: Forecast) -> Expectation:
+    return Expectation(
+        made.operation, made.namespace, made.hashes, made.tokens, made.began, forecast, None, made.ever
+    )
+
+
+def _with_began(made: Expectation, began: int) -> Expectation:
+    return Expectation(
+        made.operation, made.namespace, made.hashes, made.tokens, began, made.forecast, made.view, made.ever
+    )

@@ -1,0 +1,147 @@
+"""Oracles over one reply: bounds, split, forecast, event view, content."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tierfuzz.eventview import PrefixView
+from tierfuzz.forecast.contract import Forecast
+from tierfuzz.observation import Observation, TierSplit
+from tierfuzz.oracles.docket import Docket
+
+LOAD_BACK_LEAST = 10  # tokens: shorter host parts may be recomputed instead (reference 5.6)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What was known when a request was sent. `view` is None unless the worker was at rest and alone;
+    `ever`: leading pages computed since the worker started, flushes or not."""
+
+    operation: str
+    namespace: str
+    hashes: tuple[int, ...]
+    tokens: tuple[int, ...]
+    began: int
+    forecast: Forecast
+    view: PrefixView | None
+    ever: int
+
+
+def check_reply(docket: Docket, page: int, expected: Expectation, seen: Observation) -> None:
+    """Everything that can be said of a reply at once."""
+    cached = seen.cached_tokens or 0
+    split = seen.split or TierSplit()
+    _check_split(docket, page, expected, cached, split, seen.split is None)
+    _check_bound(docket, page, expected, cached)
+    _check_forecast(docket, page, expected, cached, split)
+    if expected.view is not None:
+        _check_view(docket, page, expected, expected.view, cached, split)
+
+
+def _check_split(
+    docket: Docket, page: int, expected: Expectation, cached: int, split: TierSplit, absent: bool
+) -> None:
+    parts = (split.device, split.host, split.storage)
+    whole = all(part % page == 0 and part >= 0 for part in (*parts, cached))
+    ok = split.total == cached and whole
+    text = "null" if absent else f"device {parts[0]} + host {parts[1]} + storage {parts[2]}"
+    docket.check(
+        ok,
+        "split-sum",
+        expected.operation,
+        f"cached {cached} tokens, details {text}; expected parts of whole {page}-token pages that add up",
+        facts={"cached": cached, "device": parts[0], "host": parts[1], "storage": parts[2], "page": page},
+    )
+
+
+def _check_bound(docket: Docket, page: int, expected: Expectation, cached: int) -> None:
+    most = expected.forecast.most * page
+    stale = most < cached <= expected.ever * page
+    docket.check(
+        cached <= most,
+        "clear-scope" if stale else "phantom-hit",
+        expected.operation,
+        f"cached {cached} tokens; at most {most} were computed in this namespace"
+        + (" since the last flush" if stale else " and may be matched"),
+        facts={"cached": cached, "most": most, "limit": expected.forecast.limit * page},
+    )
+
+
+def _check_forecast(docket: Docket, page: int, expected: Expectation, cached: int, split: TierSplit) -> None:
+    forecast = expected.forecast
+    if forecast.held:
+        docket.check(
+            cached >= forecast.held * page,
+            "prefix-miss",
+            expected.operation,
+            f"cached {cached} tokens; {forecast.held * page} must still be held",
+            forecast.reasons,
+            {"cached": cached, "held": forecast.held * page},
+        )
+    if forecast.host_only:
+        least = forecast.host_only * page
+        docket.check(
+            split.host >= least and split.device == 0,
+            "host-miss",
+            expected.operation,
+            f"device {split.device}, host {split.host} tokens; expected nothing from device and at least "
+            f"{least} from host",
+            forecast.reasons,
+            {"device": split.device, "host": split.host, "host_only": least},
+        )
+
+
+def _check_view(
+    docket: Docket, page: int, expected: Expectation, view: PrefixView, cached: int, split: TierSplit
+) -> None:
+    host_part = (view.total.high - view.device.low) * page
+    if 0 < host_part < LOAD_BACK_LEAST:
+        docket.unknown("ledger-accounting", expected.operation, "a host part this short may be declined")
+        return
+    total, device = cached // page, split.device // page
+    docket.check(
+        view.total.holds(total) and view.device.holds(device),
+        "ledger-accounting",
+        expected.operation,
+        f"accounting: {total} pages cached, {device} of them on device; events: {view.total.low} to "
+        f"{view.total.high} cached, {view.device.low} to {view.device.high} on device",
+        facts={
+            "cached_pages": total,
+            "device_pages": device,
+            "total_low": view.total.low,
+            "total_high": view.total.high,
+            "device_low": view.device.low,
+            "device_high": view.device.high,
+        },
+    )
+
+
+class Contents:
+    """Greedy outputs by prompt: the same prompt has to be answered in the same way."""
+
+    def __init__(self, docket: Docket) -> None:
+        self._docket = docket
+        self._answers: dict[tuple[int, ...], tuple[tuple[int, ...], str]] = {}
+
+    def clear(self) -> None:
+        """Forget the answers (a new case)."""
+        self._answers.clear()
+
+    def check(self, expected: Expectation, seen: Observation) -> None:
+        """Compare with the first answer to this prompt, as far as both go."""
+        if not seen.output_ids:
+            return
+        first, operation = self._answers.get(expected.tokens, ((), ""))
+        if not first:
+            self._answers[expected.tokens] = (seen.output_ids, expected.operation)
+            return
+        common = min(len(first), len(seen.output_ids))
+        split = seen.split or TierSplit()
+        self._docket.check(
+            first[:common] == seen.output_ids[:common],
+            "content",
+            expected.operation,
+            f"outputs {list(seen.output_ids[:common])[:8]} with {split.device} tokens from device and "
+            f"{split.host} from host; {operation} was answered {list(first[:common])[:8]}",
+            facts={"device": split.device, "host": split.host, "first": operation},
+        )

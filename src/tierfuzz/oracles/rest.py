@@ -1,0 +1,116 @@
+"""Oracles about a worker at rest: capacity, backup, leaks, an empty ledger after a flush."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tierfuzz.events import Tier
+from tierfuzz.eventview import EventView
+from tierfuzz.forecast.contract import SLACK_NODES
+from tierfuzz.forecast.history import History
+from tierfuzz.ledger import Ledger
+from tierfuzz.oracles.docket import Docket, Facts
+from tierfuzz.oracles.streams import Stream
+from tierfuzz.program import FleetConfig
+
+
+class RestChecks:
+    """Asked whenever rest was proved and every event is in hand."""
+
+    def __init__(
+        self,
+        docket: Docket,
+        fleet: FleetConfig,
+        ledger: Ledger,
+        view: EventView,
+        stream: Stream,
+        history: History,
+        storage: bool,
+    ) -> None:
+        self._docket = docket
+        self._fleet = fleet
+        self._ledger = ledger
+        self._view = view
+        self._stream = stream
+        self._history = history
+        self._storage = storage
+        self._pages = {
+            Tier.DEVICE: fleet.device_tokens // fleet.page_size,
+            Tier.HOST: fleet.host_tokens // fleet.page_size,
+        }
+        self.hits: Counter[int] = Counter()  # completed requests over a block since it came to the device
+
+    def check(self, operation: str, just_flushed: bool) -> None:
+        """Everything that can be asked at rest."""
+        self._capacity(operation)
+        if just_flushed:
+            self._empty(operation)
+        if self._pages[Tier.HOST] >= self._pages[Tier.DEVICE] and not self._storage:
+            self._backup(operation)
+
+    def _capacity(self, operation: str) -> None:
+        for tier, most in self._pages.items():
+            held = self._ledger.tier_copies(tier)
+            self._docket.check(
+                held <= most,
+                "over-capacity",
+                operation,
+                f"events claim {held} {tier} blocks; the pool has {most} pages",
+                facts={"tier": str(tier), "claimed": held, "capacity": most},
+            )
+
+    def _empty(self, operation: str) -> None:
+        left = sum(self._ledger.tier_copies(tier) for tier in self._pages)
+        self._docket.check(
+            left == 0,
+            "clear-scope",
+            operation,
+            f"after a flush, at rest, events still claim {left} blocks",
+            facts={"left": left},
+        )
+
+    # backup ----------------------------------------------------------------------------------------
+    def _backup(self, operation: str) -> None:
+        missing = self._missing()
+        if missing is None:
+            return
+        self._docket.check(
+            not missing,
+            "no-backup",
+            operation,
+            f"{len(missing)} pages without a host copy at rest under {self._fleet.policy}, "
+            f"block {missing[0] if missing else 0} among them",
+            facts={"policy": self._fleet.policy, "blocks": len(missing)},
+        )
+
+    def _missing(self) -> list[int] | None:
+        """Blocks that must have a host copy by now; None when the policy says nothing here."""
+        if self._fleet.policy == "write_back":
+            budget = self._pages[Tier.HOST] - SLACK_NODES * self._history.longest
+            if len(self._history.begun) > budget:
+                return None
+            return [h for h in self._stream.dropped if self._certain(h, 1)]
+        least = 1 if self._fleet.policy == "write_through" else 2
+        return [h for h in self._stream.uncopied if self._certain(h, least)]
+
+    def _certain(self, h: int, least: int) -> bool:
+        return self.hits[h] >= least and not self._view.ambiguous(h)
+
+    # gauges ----------------------------------------------------------------------------------------
+    def gauges(self, metrics: dict[str, float], operation: str) -> None:
+        """Levels that the worker reports at rest, refreshed at once; what it does not report is not judged."""
+        self._nothing("num_running_reqs", metrics.get("sglang:num_running_reqs"), operation)
+        self._nothing("num_queue_reqs", metrics.get("sglang:num_queue_reqs"), operation)
+        free, evictable = metrics.get("sglang:kv_available_tokens"), metrics.get("sglang:kv_evictable_tokens")
+        if free is not None and evictable is not None:
+            self._nothing("locked device tokens", self._fleet.device_tokens - free - evictable, operation)
+        used = metrics.get("sglang:hicache_host_used_tokens")
+        if used is not None:
+            claimed = self._ledger.tier_copies(Tier.HOST) * self._fleet.page_size
+            self._nothing("host tokens that no event accounts for", max(0.0, used - claimed), operation)
+
+    def _nothing(self, what: str, value: float | None, operation: str) -> None:
+        if value is not None:
+            message = f"{what}: {value:g} at rest; expected 0"
+            facts: Facts = {"gauge": what, "value": value}
+            self._docket.check(value == 0, "leak-at-rest", operation, message, facts=facts)

@@ -1,0 +1,116 @@
+"""Oracles over the event stream: anomalies of the ledger, the order of a page's tier events."""
+
+from __future__ import annotations
+
+from tierfuzz.events import Batch, BlockRemoved, BlockStored, Tier
+from tierfuzz.eventview import EventView
+from tierfuzz.ledger import Ledger
+from tierfuzz.oracles.docket import Docket
+from tierfuzz.oracles.registry import ORACLE_OF_FAULT
+from tierfuzz.program import WritePolicy
+from tierfuzz.traits import Traits
+
+
+class Stream:
+    """Books batches and judges each event where it stands; `announced` counts what was seen for reach."""
+
+    def __init__(
+        self,
+        docket: Docket,
+        ledger: Ledger,
+        view: EventView,
+        policy: WritePolicy,
+        traits: Traits,
+        storage: bool,
+    ) -> None:
+        self._docket = docket
+        self._ledger = ledger
+        self._view = view
+        self._policy = policy
+        self._traits = traits
+        self._storage = storage
+        self.uncopied: set[int] = set()  # device-resident blocks without an announced host copy
+        self.dropped: set[int] = set()  # left the device without one
+
+    def clear(self) -> None:
+        """The worker is empty."""
+        self.uncopied.clear()
+        self.dropped.clear()
+
+    def apply(self, batch: Batch, operation: str) -> None:
+        """Judge and book one batch; `operation` is the one under way."""
+        for fault in batch.faults:
+            self._docket.violation(
+                ORACLE_OF_FAULT[fault.slug],
+                operation,
+                f"batch {batch.seq}: {fault.detail}",
+                facts={"fault": fault.slug},
+            )
+        for event in batch.events:
+            single = Batch(batch.seq, batch.ts, batch.rank, (event,))
+            self._judge_order(single, operation)
+            self._view.apply(single)
+            self._book(single, operation)
+            self._follow(single)
+
+    def _book(self, single: Batch, operation: str) -> None:
+        anomalies = [a for a in self._ledger.apply(single) if a.slug in ORACLE_OF_FAULT]
+        for anomaly in anomalies[:1]:
+            shared = self._view.ambiguous(anomaly.hash)
+            self._docket.violation(
+                ORACLE_OF_FAULT[anomaly.slug],
+                operation,
+                f"batch {anomaly.seq}, block {anomaly.hash} in {anomaly.tier}: {anomaly.detail}",
+                facts={
+                    "anomaly": anomaly.slug,
+                    "tier": str(anomaly.tier),
+                    "shared_hash": shared,
+                    "revival_candidate": self._view.may_be_revived(anomaly.hash),
+                    "blocks": len(anomalies),
+                },
+            )
+        if not anomalies:
+            for slug in ("orphan-parent", "unmatched-removal", "duplicate-store"):
+                self._docket.holds(slug)
+
+    def _judge_order(self, single: Batch, operation: str) -> None:
+        """A host store of a backup: device copy still there, or just removed, by policy (reference 4)."""
+        event = single.events[0]
+        if not isinstance(event, BlockStored) or event.tier is not Tier.HOST or self._storage:
+            return
+        wrong = [h for h in event.hashes if self._wrong_order(h)]
+        when = "before" if self._removal_first else "after"
+        self._docket.check(
+            not wrong,
+            "event-order",
+            operation,
+            f"batch {single.seq}: host store of block {wrong[0] if wrong else 0} {when} its device removal, "
+            f"against {self._policy}",
+            facts={"policy": self._policy, "blocks": len(wrong)},
+        )
+
+    @property
+    def _removal_first(self) -> bool:
+        return self._policy == "write_back" and self._traits.removal_first
+
+    def _wrong_order(self, h: int) -> bool:
+        if self._view.ambiguous(h) or self._view.may_be_revived(h):
+            return False
+        return bool(self._view.on_device(h)) == self._removal_first
+
+    def _follow(self, single: Batch) -> None:
+        event = single.events[0]
+        if isinstance(event, BlockStored):
+            if event.tier is Tier.DEVICE:
+                self.uncopied.update(h for h in event.hashes if not self._view.on_host(h))
+            elif event.tier is Tier.HOST:
+                self.uncopied.difference_update(event.hashes)
+                self.dropped.difference_update(event.hashes)
+        elif isinstance(event, BlockRemoved):
+            if event.tier is Tier.DEVICE:
+                self.dropped.update(h for h in event.hashes if not self._view.on_host(h))
+                self.uncopied.difference_update(event.hashes)
+            elif event.tier is Tier.HOST:
+                self.uncopied.update(h for h in event.hashes if self._view.on_device(h))
+        else:
+            self.clear()

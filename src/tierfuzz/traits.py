@@ -1,0 +1,26 @@
+"""What the judgement has to know of an engine version; everything else it sees from outside."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Traits:
+    """`seeded_namespaces`: block hashes differ between namespaces (default simulated worker).
+
+    `removal_first`: under write_back the device removal is published before the host store.
+    """
+
+    seeded_namespaces: bool = False
+    removal_first: bool = True
+
+    def seed(self, namespace: str) -> bytes:
+        """What the hash chain of a namespace starts from."""
+        return namespace_seed(namespace) if self.seeded_namespaces else b""
+
+
+def namespace_seed(namespace: str) -> bytes:
+    """Seed of the simulated worker's chain where namespaces have hashes of their own; empty for none."""
+    return hashlib.sha256(b"tierfuzz-namespace\0" + namespace.encode()).digest() if namespace else b""
