@@ -78,19 +78,19 @@ class EventView:
         """Announced host copies."""
         return self.ledger.count(0, Tier.HOST, h)
 
-    def leading_on_host(self, hashes: tuple[int, ...]) -> int:
-        """Leading pages that are surely announced on host."""
-        for index, h in enumerate(hashes):
-            if not self.on_host(h) or self.ambiguous(h):
-                return index
-        return len(hashes)
+    def leading_on_host(self, namespace: str, hashes: tuple[int, ...]) -> int:
+        """Leading pages that are surely announced on host for this namespace."""
+        return _leading([bool(self.on_host(h)) and self._own(namespace, h) for h in hashes])
 
-    def prefix(self, hashes: tuple[int, ...]) -> PrefixView:
+    def prefix(self, namespace: str, hashes: tuple[int, ...]) -> PrefixView:
         """Intervals for a prompt, `hashes` being the pages that a match may use."""
-        sure = [bool(self._copies(h)) and not self._doubtful(h) for h in hashes]
-        maybe = [bool(self._copies(h)) for h in hashes]
-        device = [bool(self.on_device(h)) and not self._doubtful(h) for h in hashes]
-        device_maybe = [bool(self.on_device(h)) or self.may_be_revived(h) for h in hashes]
+        sure = [bool(self._copies(h)) and self._own(namespace, h) for h in hashes]
+        maybe = [bool(self._copies(h)) and self._may_own(namespace, h) for h in hashes]
+        device = [bool(self.on_device(h)) and self._own(namespace, h) for h in hashes]
+        device_maybe = [
+            (bool(self.on_device(h)) or self.may_be_revived(h)) and self._may_own(namespace, h)
+            for h in hashes
+        ]
         return PrefixView(
             Interval(_leading(sure), _leading(maybe)), Interval(_leading(device), _leading(device_maybe))
         )
@@ -98,8 +98,11 @@ class EventView:
     def _copies(self, h: int) -> int:
         return self.on_device(h) + self.on_host(h)
 
-    def _doubtful(self, h: int) -> bool:
-        return self.ambiguous(h)
+    def _own(self, namespace: str, h: int) -> bool:
+        return self._owners.get(h) == {namespace}
+
+    def _may_own(self, namespace: str, h: int) -> bool:
+        return namespace in self._owners.get(h, ())
 
 
 def _leading(flags: list[bool]) -> int:

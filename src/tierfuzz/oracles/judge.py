@@ -87,10 +87,10 @@ class Judge:
         namespace = generate.namespace or ""
         hashes = self._hashes(namespace, tokens)
         forecast = self.contract.forecast(
-            namespace, hashes, len(tokens), generate.logprob_start, quiet, self.view.leading_on_host(hashes)
+            namespace, hashes, len(tokens), generate.logprob_start, quiet, self._announced(namespace, hashes)
         )
         ever = _leading_in(self.history.ever, namespace, hashes[: forecast.limit])
-        view = self.view.prefix(hashes[: forecast.limit]) if quiet else None
+        view = self.view.prefix(namespace, hashes[: forecast.limit]) if quiet else None
         return Expectation(generate.id, namespace, hashes, tokens, 0, forecast, view, ever)
 
     def _begin(self, generate: Generate, made: Expectation) -> None:
@@ -107,6 +107,9 @@ class Judge:
         self.reach["exact-multiple"] += len(made.tokens) % self.fleet.page_size == 0
         self.reach["forecast-host-only"] += bool(made.forecast.host_only)
         self.reach["held-copies"] += self._held_copies
+
+    def _announced(self, namespace: str, hashes: tuple[int, ...]) -> int:
+        return self.view.leading_on_host(namespace, hashes)
 
     def _hashes(self, namespace: str, tokens: Sequence[int]) -> tuple[int, ...]:
         return page_hashes(tokens, self.fleet.page_size, self.traits.seed(namespace))
@@ -211,10 +214,9 @@ class Judge:
             return []
         found = []
         for generate, tokens, hashes in self._known:
-            announced = self.view.leading_on_host(hashes)
-            forecast = self.contract.forecast(
-                generate.namespace or "", hashes, len(tokens), None, True, announced
-            )
+            namespace = generate.namespace or ""
+            announced = self._announced(namespace, hashes)
+            forecast = self.contract.forecast(namespace, hashes, len(tokens), None, True, announced)
             if forecast.host_only:
                 found.append(KnownPrefix(generate, tokens, forecast.host_only))
         return found

@@ -98,7 +98,7 @@ class RestChecks:
 
     # gauges ----------------------------------------------------------------------------------------
     def gauges(self, metrics: dict[str, float], operation: str) -> None:
-        """Levels that the worker reports at rest, refreshed at once; what it does not report is not judged."""
+        """Levels at rest, refreshed at once; what the worker does not report is not judged."""
         self._nothing("num_running_reqs", metrics.get("sglang:num_running_reqs"), operation)
         self._nothing("num_queue_reqs", metrics.get("sglang:num_queue_reqs"), operation)
         free, evictable = metrics.get("sglang:kv_available_tokens"), metrics.get("sglang:kv_evictable_tokens")
