@@ -41,7 +41,8 @@ class Fill(msgspec.Struct, frozen=True, tag="fill", omit_defaults=True):
     """Disjoint fresh traffic on one worker, as a share of that worker's device pool.
 
     The runner sends prompts of `prompt_share` of the device pool each, from the fresh stream `stream`,
-    until at least `share` of the pool (>= 1.0 turns it over) has been sent.
+    until at least `share` of the pool (>= 1.0 turns it over) has been sent; with a `target`, the id of an
+    earlier request, it then goes on until no event claims a device copy of that prompt, within a bound.
     """
 
     id: str
@@ -50,6 +51,7 @@ class Fill(msgspec.Struct, frozen=True, tag="fill", omit_defaults=True):
     share: float = 1.0
     prompt_share: float = 0.125
     outputs: int = 0
+    target: str = ""
 
 
 class Burst(msgspec.Struct, frozen=True, tag="burst"):

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from tierfuzz.errors import EnvironmentFailure
 from tierfuzz.program import FleetConfig
+from tierfuzz.traits import Traits
 
 
 @dataclass(frozen=True)
@@ -33,16 +34,26 @@ class Capacities:
 
 
 class EngineDriver(Protocol):
-    """One engine. `ports_needed` loopback ports a worker; `confirmations`: see worker.rest.settle."""
+    """One engine. `ports_needed` loopback ports a worker; `confirmations`: see worker.rest.settle.
+
+    `*_bound_s`: seconds until a start, a reply or rest counts as not coming; `fresh_gauges`: metrics are
+    levels of now, not of the last report.
+    """
 
     name: str
     ports_needed: int
     confirmations: int
     ready_bound_s: float
+    request_bound_s: float
+    rest_bound_s: float
     holds_copies: bool
+    fresh_gauges: bool
 
     def launch(self, config: FleetConfig, worker: int, ports: list[int]) -> Launch:
         """The command line and addresses of one worker."""
+
+    def traits(self, config: FleetConfig) -> Traits:
+        """What the judgement has to know of this version."""
 
     def capacities(self, info: dict[str, Any]) -> Capacities:
         """Read /server_info."""

@@ -7,7 +7,9 @@ import sys
 from typing import Any
 
 from tierfuzz.engines.base import Capacities, Launch, require
+from tierfuzz.model.rules import rules_for
 from tierfuzz.program import FleetConfig
+from tierfuzz.traits import Traits
 
 ADMIN_KEY = "tierfuzz-sim"
 TOPIC = "kv-events"
@@ -20,7 +22,10 @@ class SimDriver:
     ports_needed = 3
     confirmations = 1
     ready_bound_s = 30.0
+    request_bound_s = 5.0
+    rest_bound_s = 5.0
     holds_copies = True
+    fresh_gauges = True
 
     def launch(self, config: FleetConfig, worker: int, ports: list[int]) -> Launch:
         """Ports: HTTP, events, replay."""
@@ -40,6 +45,11 @@ class SimDriver:
             topic=TOPIC,
             api_key=ADMIN_KEY,
         )
+
+    def traits(self, config: FleetConfig) -> Traits:
+        """From the rules of the profile."""
+        rules = rules_for(config.profile)
+        return Traits(not rules.namespace_aliasing, rules.removal_first)
 
     def capacities(self, info: dict[str, Any]) -> Capacities:
         """The simulated worker says everything."""

@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tierfuzz.events import Batch, BlockRemoved, BlockStored, Tier
+from tierfuzz.events import Batch, BlockRemoved, BlockStored, EventFault, Tier
 from tierfuzz.eventview import EventView
 from tierfuzz.forecast.contract import Contract, Forecast
 from tierfuzz.forecast.history import History
@@ -17,7 +17,7 @@ from tierfuzz.hashing import page_hashes
 from tierfuzz.ledger import Ledger
 from tierfuzz.observation import Observation, TierSplit
 from tierfuzz.oracles.docket import Docket
-from tierfuzz.oracles.registry import ORACLE_OF_FAULT
+from tierfuzz.oracles.registry import ORACLE_OF_FAULT, TRANSPORT_FAULTS
 from tierfuzz.oracles.replies import Contents, Expectation, check_reply
 from tierfuzz.oracles.rest import RestChecks
 from tierfuzz.oracles.streams import Stream
@@ -164,6 +164,15 @@ class Judge:
                         self._rest.hits[h] *= self.fleet.policy != "write_through_selective"
             elif isinstance(event, BlockStored) and event.tier is Tier.DEVICE:
                 self.reach["load-back"] += any(self.view.on_host(h) for h in event.hashes)
+
+    def finding(self, fault: EventFault) -> None:
+        """A finding of the event socket; those of batches come with the batch."""
+        if fault.slug in TRANSPORT_FAULTS:
+            self.transport(fault.slug, fault.detail)
+
+    def claims_device(self, namespace: str, tokens: tuple[int, ...]) -> bool:
+        """Events claim a device copy of some whole page of this prompt."""
+        return any(self.view.on_device(h) for h in self._hashes(namespace, tokens))
 
     def transport(self, slug: str, detail: str) -> None:
         """A finding of the drivers: a gap, garbage, a crash, a hang."""

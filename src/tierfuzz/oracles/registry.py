@@ -96,3 +96,6 @@ ORACLE_OF_FAULT: dict[str, str] = {
     "hang": "hang",
     "crash": "crash",
 }
+
+# Faults that only the event socket finds; the others are part of a batch.
+TRANSPORT_FAULTS = ("malformed-frames", "sequence-gap", "replay-truncated", "subscriber-restart")

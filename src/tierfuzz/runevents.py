@@ -1,0 +1,85 @@
+"""What a run emits: typed events; every output (progress, journal, report) is a listener."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from tierfuzz.observation import Observation
+from tierfuzz.program import FleetConfig, Operation
+from tierfuzz.verdict import Verdict
+
+
+class RunStarted(msgspec.Struct, frozen=True, tag="run_started"):
+    """A campaign on one fleet begins."""
+
+    fleet: FleetConfig
+    max_examples: int
+
+
+class CaseStarted(msgspec.Struct, frozen=True, tag="case_started"):
+    """A case begins on empty workers; cases are numbered from 1."""
+
+    number: int
+
+
+class OperationStarted(msgspec.Struct, frozen=True, tag="operation_started"):
+    """An operation is about to be carried out; nothing of it has been sent yet."""
+
+    operation: Operation
+
+
+class OperationDone(msgspec.Struct, frozen=True, tag="operation_done"):
+    """An operation has been carried out; `requests` is how many were sent for it."""
+
+    operation: Operation
+    requests: int
+    observations: tuple[Observation, ...]
+
+
+class VerdictGiven(msgspec.Struct, frozen=True, tag="verdict_given"):
+    """A violation or an unknown."""
+
+    verdict: Verdict
+
+
+class CaseEnded(msgspec.Struct, frozen=True, tag="case_ended"):
+    """A case is over: checks that held by oracle, and what was reached."""
+
+    number: int
+    held: dict[str, int]
+    reach: dict[str, int]
+
+
+class RunEnded(msgspec.Struct, frozen=True, tag="run_ended"):
+    """The campaign on this fleet is over; `interrupted` by Ctrl-C."""
+
+    interrupted: bool
+
+
+RunEvent = RunStarted | CaseStarted | OperationStarted | OperationDone | VerdictGiven | CaseEnded | RunEnded
+
+
+class Listener(Protocol):
+    """Anything that wants to know."""
+
+    def on_event(self, event: RunEvent) -> None:
+        """Called in order; must not block for long."""
+
+
+class Dispatcher:
+    """Hands events to listeners, in order."""
+
+    def __init__(self, listeners: Sequence[Listener] = ()) -> None:
+        self._listeners = list(listeners)
+
+    def add(self, listener: Listener) -> None:
+        """One more listener, from now on."""
+        self._listeners.append(listener)
+
+    def emit(self, event: RunEvent) -> None:
+        """Tell everybody."""
+        for listener in self._listeners:
+            listener.on_event(event)
