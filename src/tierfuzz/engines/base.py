@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Protocol
 
+from tierfuzz.codec import Wire
 from tierfuzz.errors import EnvironmentFailure
 from tierfuzz.program import FleetConfig
 from tierfuzz.traits import Traits
+from tierfuzz.worker.http import WorkerClient
+
+
+class Control(StrEnum):
+    """What a worker of an engine can be asked to do, beyond answering requests."""
+
+    FLUSH = "flush"
+    ABORT = "abort"
+    IDLE_PROBE = "idle-probe"
+    HOLD_COPIES = "hold-copies"
+    FORCE_OUTPUTS = "force-outputs"
+    STORAGE = "storage"  # attach, detach and clear at run time
 
 
 @dataclass(frozen=True)
@@ -18,7 +32,7 @@ class Launch:
     env: dict[str, str]
     base_url: str
     events_endpoint: str
-    replay_endpoint: str
+    replay_endpoint: str | None
     topic: str
     api_key: str | None
 
@@ -37,7 +51,7 @@ class EngineDriver(Protocol):
     """One engine. `ports_needed` loopback ports a worker; `confirmations`: see worker.rest.settle.
 
     `*_bound_s`: seconds until a start, a reply or rest counts as not coming; `fresh_gauges`: metrics are
-    levels of now, not of the last report.
+    levels of now, not of the last report; `holds_copies` is short for Control.HOLD_COPIES in `controls`.
     """
 
     name: str
@@ -48,6 +62,7 @@ class EngineDriver(Protocol):
     rest_bound_s: float
     holds_copies: bool
     fresh_gauges: bool
+    controls: frozenset[Control]
 
     def launch(self, config: FleetConfig, worker: int, ports: list[int]) -> Launch:
         """The command line and addresses of one worker."""
@@ -55,12 +70,31 @@ class EngineDriver(Protocol):
     def traits(self, config: FleetConfig) -> Traits:
         """What the judgement has to know of this version."""
 
+    def event_wire(self, config: FleetConfig) -> Wire:
+        """The form of its event payloads."""
+
     def capacities(self, info: dict[str, Any]) -> Capacities:
-        """Read /server_info."""
+        """Read /server_info; EnvironmentFailure names what is missing."""
+
+    def hold(self, client: WorkerClient) -> None:
+        """Copies between tiers stop completing; UsageError where it cannot."""
+
+    def release(self, client: WorkerClient) -> None:
+        """Held copies complete; UsageError where it cannot."""
 
 
 def require(info: dict[str, Any], key: str) -> Any:
     """A field of /server_info; EnvironmentFailure names what is missing."""
-    if key not in info:
+    if info.get(key) is None:
         raise EnvironmentFailure(f"/server_info has no {key!r}; expected an SGLang-like worker")
     return info[key]
+
+
+def host_pool_tokens(info: dict[str, Any], device_tokens: int, page_size: int) -> int | None:
+    """Host pool of an SGLang-like worker: whole pages of the ratio, and one more (reference 1).
+
+    None when the pool was sized in bytes: it then depends on the model.
+    """
+    if info.get("hicache_size"):
+        return None
+    return (int(device_tokens * float(require(info, "hicache_ratio"))) // page_size + 1) * page_size

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tierfuzz.engines.base import EngineDriver
 from tierfuzz.engines.sim import SimDriver
 from tierfuzz.errors import UsageError
 
-_DRIVERS: dict[str, type[EngineDriver]] = {"sim": SimDriver}
+_DRIVERS: dict[str, Callable[[], EngineDriver]] = {"sim": SimDriver}
+
+
+def engine_names() -> tuple[str, ...]:
+    """Names that driver_for() knows."""
+    return tuple(sorted(_DRIVERS))
 
 
 def driver_for(name: str) -> EngineDriver:
     """The driver of an engine; UsageError lists the names for an unknown one."""
     if name not in _DRIVERS:
-        raise UsageError(f"unknown engine {name!r}; expected one of: {', '.join(sorted(_DRIVERS))}")
+        raise UsageError(f"unknown engine {name!r}; expected one of: {', '.join(engine_names())}")
     return _DRIVERS[name]()

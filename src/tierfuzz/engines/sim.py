@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
-from tierfuzz.engines.base import Capacities, Launch, require
+import msgspec
+
+from tierfuzz.codec import Wire
+from tierfuzz.engines.base import Capacities, Control, Launch, host_pool_tokens, require
 from tierfuzz.model.rules import rules_for
 from tierfuzz.program import FleetConfig
 from tierfuzz.traits import Traits
+from tierfuzz.worker.http import WorkerClient
 
 ADMIN_KEY = "tierfuzz-sim"
 TOPIC = "kv-events"
 
 
 class SimDriver:
-    """Starts `python -m tierfuzz.sim` with the engine's own flags."""
+    """Starts `python -m tierfuzz.sim` with the engine's own flags.
+
+    It publishes in the step that makes it idle, so one idle answer and one replay prove rest.
+    """
 
     name = "sim"
     ports_needed = 3
@@ -26,18 +32,19 @@ class SimDriver:
     rest_bound_s = 5.0
     holds_copies = True
     fresh_gauges = True
+    controls = frozenset(Control)
 
     def launch(self, config: FleetConfig, worker: int, ports: list[int]) -> Launch:
-        """Ports: HTTP, events, replay."""
+        """Ports: HTTP, events, replay. `*` in an endpoint makes the worker bind, on loopback."""
         http, events, replay = ports
-        event_config = {
+        publisher = {
             "publisher": "zmq",
             "topic": TOPIC,
             "endpoint": f"tcp://*:{events}",
             "replay_endpoint": f"tcp://*:{replay}",
         }
         return Launch(
-            command=[sys.executable, "-m", "tierfuzz.sim", *_flags(config, worker, http, event_config)],
+            command=[sys.executable, "-m", "tierfuzz.sim", *_flags(config, worker, http, publisher)],
             env={},
             base_url=f"http://127.0.0.1:{http}",
             events_endpoint=f"tcp://127.0.0.1:{events}",
@@ -51,14 +58,26 @@ class SimDriver:
         rules = rules_for(config.profile)
         return Traits(not rules.namespace_aliasing, rules.removal_first)
 
+    def event_wire(self, config: FleetConfig) -> Wire:
+        """That of the engine version whose profile it has."""
+        return "map" if rules_for(config.profile).wire == "map" else "array"
+
     def capacities(self, info: dict[str, Any]) -> Capacities:
         """The simulated worker says everything."""
         page, device = int(require(info, "page_size")), int(require(info, "max_total_num_tokens"))
-        host = (int(device * float(require(info, "hicache_ratio"))) // page + 1) * page
+        host = host_pool_tokens(info, device, page)
         return Capacities(page, device, host, str(require(info, "hicache_write_policy")))
 
+    def hold(self, client: WorkerClient) -> None:
+        """Copies between tiers stop completing."""
+        client.control(copies="hold")
 
-def _flags(config: FleetConfig, worker: int, port: int, events: dict[str, str]) -> list[str]:
+    def release(self, client: WorkerClient) -> None:
+        """Held copies complete."""
+        client.control(copies="release")
+
+
+def _flags(config: FleetConfig, worker: int, port: int, publisher: dict[str, str]) -> list[str]:
     flags = {
         "--host": "127.0.0.1",
         "--port": port,
@@ -67,7 +86,7 @@ def _flags(config: FleetConfig, worker: int, port: int, events: dict[str, str]) 
         "--max-total-tokens": config.device_tokens,
         "--page-size": config.page_size,
         "--chunked-prefill-size": config.chunked_prefill,
-        "--kv-events-config": json.dumps(events),
+        "--kv-events-config": msgspec.json.encode(publisher).decode(),
         "--admin-api-key": ADMIN_KEY,
         "--sim-profile": config.profile,
         "--sim-ack-delay-ms": config.ack_delay_ms,

@@ -112,14 +112,14 @@ class _Finish(msgspec.Struct):
 
 class _Meta(msgspec.Struct):
     finish_reason: _Finish
-    prompt_tokens: int | None | msgspec.UnsetType = msgspec.UNSET
-    cached_tokens: int | None | msgspec.UnsetType = msgspec.UNSET
-    cached_tokens_details: Details | None | msgspec.UnsetType = msgspec.UNSET
+    prompt_tokens: int | msgspec.UnsetType | None = msgspec.UNSET
+    cached_tokens: int | msgspec.UnsetType | None = msgspec.UNSET
+    cached_tokens_details: Details | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class _Reply(msgspec.Struct):
     meta_info: _Meta
-    output_ids: tuple[int, ...] | None | msgspec.UnsetType = msgspec.UNSET
+    output_ids: tuple[int, ...] | msgspec.UnsetType | None = msgspec.UNSET
 
 
 _decoder = msgspec.json.Decoder(_Reply)

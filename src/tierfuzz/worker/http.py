@@ -62,7 +62,7 @@ class WorkerClient:
         body = request_body(call)
         try:
             exchange = self._http.send("POST", "/generate", body, timeout_s)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             return self._failed(started, *why(error))
         ended = self._clock.monotonic()
         if exchange.status != 200:
@@ -100,7 +100,7 @@ class WorkerClient:
         """Ask the worker to abort a request; what became of it, its own answer says."""
         try:
             self._http.send("POST", "/abort_request", _encode({"rid": rid}))
-        except httpx.TransportError:
+        except httpx.RequestError:
             return
 
     def openai(self, call: OpenAiCall, timeout_s: float | None = None) -> OpenAiAnswer:
@@ -140,7 +140,7 @@ class WorkerClient:
         """The worker answers /health with 200."""
         try:
             return self._http.send("GET", "/health", None, timeout_s).status == 200
-        except httpx.TransportError:
+        except httpx.RequestError:
             return False
 
     def server_info(self, timeout_s: float | None = None) -> dict[str, Any]:

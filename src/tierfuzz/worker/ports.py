@@ -26,7 +26,8 @@ class ReservedPorts:
         except OSError as error:
             self.close()
             raise EnvironmentFailure(
-                f"cannot reserve {count} ports on {LOOPBACK}: {error}; close what holds so many ports or files"
+                f"cannot reserve {count} ports on {LOOPBACK}: {error}; "
+                "close what holds so many ports or files"
             ) from error
         self.numbers = [int(held.getsockname()[1]) for held in self._held]
 

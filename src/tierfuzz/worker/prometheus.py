@@ -12,8 +12,8 @@ _TOTAL = ("cache_source", "total")  # a sum that the engine adds beside its part
 def read_metrics(text: str) -> dict[str, float]:
     """Every sample by name, summed over labels, and once more by each telling label.
 
-    `sglang:cached_tokens_total` is a sum; `sglang:cached_tokens_total{cache_source=host}` one part. Buckets of
-    histograms are left out, their _sum and _count stay. ValueError for what is not Prometheus text.
+    `sglang:cached_tokens_total` is a sum; `sglang:cached_tokens_total{cache_source=host}` one part. Buckets
+    of histograms are left out, their _sum and _count stay. ValueError for what is not Prometheus text.
     """
     found: dict[str, float] = {}
     for family in text_string_to_metric_families(text):

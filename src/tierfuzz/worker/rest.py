@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tierfuzz.clock import Clock
-from tierfuzz.errors import RequestFailed
 from tierfuzz.worker.http import WorkerClient
 from tierfuzz.worker.subscriber import EventSubscriber
 
@@ -32,23 +31,22 @@ def settle(
     bound_s: float,
     confirmations: int = 1,
     *,
-    syncs: int = 2,
     quiet_s: float = 0.0,
     expected: Expected | None = None,
     busy_gauges: Sequence[str] = BUSY_GAUGES,
 ) -> RestResult:
-    """Wait for rest, at most `bound_s` seconds (one exchange may end a little later).
+    """Wait for rest, at most `bound_s` seconds (one exchange may end a little later); RequestFailed passes.
 
-    `confirmations`: idle answers in a row. Then the replay is read until `syncs` readings in a row, `quiet_s`
-    seconds apart, end with the same batch: more than one where a publisher may lag behind its scheduler.
+    `confirmations`: idle answers in a row that an engine needs. With one, its scheduler publishes before it
+    says idle, and one reading of the replay brings everything; with more, its publisher may lag, and readings
+    `quiet_s` seconds apart are made until two agree.
     A worker without an idle probe is at rest when `busy_gauges` are 0 and `expected` says that the events one
     waits for have come (it may drain the subscriber); without `expected` nothing can be proved.
     """
     search = _Search(client, subscriber, clock, clock.monotonic() + bound_s)
-    try:
-        reason = search.idle(confirmations, expected, busy_gauges) or search.events(syncs, quiet_s)
-    except RequestFailed as error:
-        reason = f"the worker could not be asked: {error}"
+    reason = search.idle(confirmations, expected, busy_gauges)
+    if not reason:
+        reason = search.events(1 if confirmations == 1 and expected is None else 2, quiet_s)
     return RestResult(not reason, reason, subscriber.last_seq)
 
 

@@ -1,4 +1,4 @@
-"""Puts batches into the order of their numbers; pure: it judges what the sockets brought (reference 3.2, 3.5).
+"""Puts batches into the order of their numbers: pure, judges what the sockets brought (3.2, 3.5).
 
 A live message is released at once when its number is the next one, dropped when it repeats a known one to the
 byte, and else set aside as a stray. Strays are judged against a replay, which tells a gap (fill it), a worker
@@ -100,7 +100,7 @@ class Sequencer:
 
     def _conflict(self, arrival: Arrival, why: str) -> None:
         size = len(arrival.payload)
-        self._find("sequence-conflict", f"a batch of {size} bytes under number {arrival.seq}: {why}")
+        self._find("sequence-gap", f"a batch of {size} bytes came under number {arrival.seq}: {why}")
 
     # with a replay ---------------------------------------------------------------------------------
     def recognises(self, replay: Iterable[Arrival]) -> bool:

@@ -22,8 +22,8 @@ _READABLE = ("missing-medium", "unknown-medium")
 class EventSubscriber:
     """Poll-based: nothing happens but in drain() and sync(). Waits on a replay only, and with a bound.
 
-    Findings, by slug: malformed-frames, malformed-payload, sequence-gap (missing, and in no replay),
-    sequence-conflict (a number that cannot be), subscriber-restart, replay-truncated (no end mark in time).
+    Findings, by slug: malformed-frames, malformed-payload, sequence-gap (a batch is missing and in no replay,
+    or has a number that cannot be), subscriber-restart, replay-truncated (no end mark in time).
     `counts` holds all of them, and messages, duplicates and replayed, which are no faults.
     `bind` for a worker that connects to its endpoint instead of binding it (reference 3.1).
     """

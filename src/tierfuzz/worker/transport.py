@@ -51,7 +51,7 @@ class Transport:
     def send(
         self, method: str, path: str, content: bytes | None = None, timeout_s: float | None = None
     ) -> Exchange:
-        """One exchange, body complete; httpx.TransportError when there was none."""
+        """One exchange, body complete; httpx.RequestError when there was none."""
         limit = self.timeout_s if timeout_s is None else timeout_s
         timeout = {"connect": min(CONNECT_TIMEOUT_S, limit), "read": limit, "write": limit, "pool": limit}
         request = httpx.Request(
@@ -66,7 +66,7 @@ class Transport:
         """The same, but RequestFailed, which names the URL and what happened, when there was none."""
         try:
             return self.send(method, path, content, timeout_s)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             failure, text = why(error)
             raise RequestFailed(f"{method} {self.base_url}{path}: {failure}: {text}") from error
 
@@ -86,7 +86,7 @@ class Transport:
         self._http.close()
 
 
-def why(error: httpx.TransportError) -> tuple[Failure, str]:
+def why(error: httpx.RequestError) -> tuple[Failure, str]:
     """The kind of a failed exchange, and a text for people."""
     name = type(error).__name__
     if isinstance(error, httpx.TimeoutException):
