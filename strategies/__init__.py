@@ -1,1 +1,1 @@
-"""Every Hypothesis strategy of tierfuzz, imported as tierfuzz.strategies."""
+"""Every Hypothesis strategy of tierfuzz."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tierfuzz.forecast.history import History, Root
+from tierfuzz.forecast.history import History, Root, leading_in
 from tierfuzz.program import FleetConfig
 
 SLACK_NODES = 4  # victims are whole nodes and may be asked for in full (E4); staged ones cannot go (4)
@@ -60,11 +60,11 @@ class Contract:
         """Before a request is sent. `quiet`: at rest, and nothing else runs; `announced`: leading pages that
         events say are on host (only selective needs them)."""
         limit = self.limit(tokens, logprob_start)
-        most = self._leading(self.history.begun, namespace, hashes, limit)
+        most = leading_in(self.history.begun, namespace, hashes[:limit])
         root = self.history.roots.get((namespace, hashes[0])) if hashes else None
         if root is None or not quiet or not self.claims:
             return Forecast(limit, most, 0, 0)
-        held = self._leading(self.history.inserted, namespace, hashes, limit)
+        held = leading_in(self.history.inserted, namespace, hashes[:limit])
         if self._policy == "write_through_selective":
             held = min(held, announced)
         held = self._kept(root, namespace, hashes, held)
@@ -73,16 +73,6 @@ class Contract:
         off_device = self._forced_off(root)
         reasons = self._reasons(namespace, hashes, root, held, off_device)
         return Forecast(limit, most, held, held if off_device else 0, reasons)
-
-    def _leading(
-        self, known: dict[tuple[str, int], str], namespace: str, hashes: tuple[int, ...], limit: int
-    ) -> int:
-        count = 0
-        for h in hashes[:limit]:
-            if (namespace, h) not in known:
-                break
-            count += 1
-        return count
 
     def _kept(self, root: Root, namespace: str, hashes: tuple[int, ...], inserted: int) -> int:
         """Leading pages since whose use too few others were used for host eviction to reach them (6.2-3)."""

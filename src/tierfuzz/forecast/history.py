@@ -9,6 +9,7 @@ operation does not grow with the history.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Container
 from dataclasses import dataclass
 
 PageKey = tuple[str, int]
@@ -98,3 +99,14 @@ class History:
     def inserted_after(self, root: Root) -> int | None:
         """Distinct pages inserted since rest was proved after the last use; None when it never was."""
         return None if root.rested is None else len(self.inserted) - root.rested
+
+
+def leading_in(pages: Container[PageKey], namespace: str, hashes: tuple[int, ...]) -> int:
+    """How many leading pages of a prompt are in `pages`."""
+    return next((i for i, h in enumerate(hashes) if (namespace, h) not in pages), len(hashes))
+
+
+def common_prefix(left: tuple[int, ...], right: tuple[int, ...]) -> int:
+    """Leading pages that two prompts share."""
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(left), len(right)))

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tierfuzz.events import Batch, BlockRemoved, BlockStored, EventFault, Tier
 from tierfuzz.eventview import EventView
 from tierfuzz.forecast.contract import Contract, Forecast
-from tierfuzz.forecast.history import History
+from tierfuzz.forecast.history import History, common_prefix, leading_in
 from tierfuzz.hashing import page_hashes
 from tierfuzz.ledger import Ledger
 from tierfuzz.observation import Observation, TierSplit
@@ -77,10 +77,10 @@ class Judge:
         made = [self._expectation(generate, tokens, quiet=False) for generate, tokens in requests]
         for (generate, _), own in zip(requests, made, strict=True):
             mates = [mate for mate in made if mate is not own and mate.namespace == own.namespace]
-            shared = max((_common(own.hashes, mate.hashes) for mate in mates), default=0)
+            shared = max((common_prefix(own.hashes, mate.hashes) for mate in mates), default=0)
             most = max(own.forecast.most, min(shared, own.forecast.limit))
             wider = Forecast(own.forecast.limit, most, 0, 0)
-            self._begin(generate, _with_forecast(own, wider))
+            self._begin(generate, replace(own, forecast=wider, view=None))
         self.reach["overlap"] += 1
 
     def _expectation(self, generate: Generate, tokens: tuple[int, ...], quiet: bool) -> Expectation:
@@ -89,14 +89,14 @@ class Judge:
         forecast = self.contract.forecast(
             namespace, hashes, len(tokens), generate.logprob_start, quiet, self._announced(namespace, hashes)
         )
-        ever = _leading_in(self.history.ever, namespace, hashes[: forecast.limit])
+        ever = leading_in(self.history.ever, namespace, hashes[: forecast.limit])
         view = self.view.prefix(namespace, hashes[: forecast.limit]) if quiet else None
         return Expectation(generate.id, namespace, hashes, tokens, 0, forecast, view, ever)
 
     def _begin(self, generate: Generate, made: Expectation) -> None:
         began = self.history.begin(made.namespace, made.hashes, made.operation)
         self.view.begin(made.namespace, made.hashes)
-        self._open[generate.id] = _with_began(made, began)
+        self._open[generate.id] = replace(made, began=began)
         self._operation = generate.id
         self._just_flushed = False
         self._note_reach(generate, made)
@@ -233,24 +233,3 @@ class Judge:
     def take_verdicts(self) -> list[Verdict]:
         """Violations and unknowns since the last call."""
         return self.docket.take()
-
-
-def _leading_in(pages: set[tuple[str, int]], namespace: str, hashes: tuple[int, ...]) -> int:
-    return next((i for i, h in enumerate(hashes) if (namespace, h) not in pages), len(hashes))
-
-
-def _common(left: tuple[int, ...], right: tuple[int, ...]) -> int:
-    pairs = enumerate(zip(left, right, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(left), len(right)))
-
-
-def _with_forecast(made: Expectation, forecast: Forecast) -> Expectation:
-    return Expectation(
-        made.operation, made.namespace, made.hashes, made.tokens, made.began, forecast, None, made.ever
-    )
-
-
-def _with_began(made: Expectation, began: int) -> Expectation:
-    return Expectation(
-        made.operation, made.namespace, made.hashes, made.tokens, began, made.forecast, made.view, made.ever
-    )

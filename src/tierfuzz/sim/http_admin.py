@@ -12,7 +12,8 @@ from tierfuzz.errors import UsageError
 from tierfuzz.program import WRITE_POLICIES, WritePolicy
 from tierfuzz.sim.asgi import Refused, json_response, text_response
 from tierfuzz.sim.config import PrefetchPolicy, parse_storage_options
-from tierfuzz.sim.serving import Call, Serving
+from tierfuzz.sim.loop import Stopping
+from tierfuzz.sim.serving import STOPPING, Call, Serving
 from tierfuzz.sim.state import SimWorker
 
 HEALTH_RID = "HEALTH_CHECK"
@@ -59,7 +60,11 @@ class AdminEndpoints:
             timeout = -1.0
         if not 0 <= timeout < float("inf"):
             raise Refused(f"timeout {text!r}: expected seconds, 0 or more")
-        if await self._worker.scheduler.flush(timeout):
+        try:
+            flushed = await self._worker.scheduler.flush(timeout)
+        except Stopping:
+            raise Refused(STOPPING, 503) from None
+        if flushed:
             return text_response("Cache flushed.")
         raise Refused("Cache not flushed: requests or copies are under way, or another flush is waiting.")
 
@@ -74,7 +79,7 @@ class AdminEndpoints:
 
     async def health_generate(self, request: Request) -> Response:
         """/health_generate: one real token, unless busy; with pages of 1 or 2 tokens it is cached."""
-        if self._worker.engine.quiescent:
+        if self._worker.scheduler.idle:
             call = Call((0,), 1, rid=f"{HEALTH_RID}_{self._worker.clock.monotonic()}")
             await self._serving.serve([self._serving.request(call)], request.receive)
         return Response(status_code=200)
@@ -156,7 +161,7 @@ class AdminEndpoints:
 
     def _need_idle(self, what: str) -> None:
         engine = self._worker.engine
-        if not engine.idle:
+        if not self._worker.scheduler.idle:
             waiting, running = len(engine.waiting), len(engine.live())
             raise Refused(
                 f"Reject {what}: scheduler is not idle. #queue-req={waiting} #running-req={running} "

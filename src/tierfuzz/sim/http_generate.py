@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 from starlette.types import Receive, Send
@@ -125,12 +125,12 @@ def text_tokens(text: str) -> tuple[int, ...]:
 
 def token_lists(ids: list[int | list[int]]) -> tuple[list[tuple[int, ...]], bool]:
     """One prompt or several, as tuples; Refused for a mixture."""
-    flat = tuple(i for i in ids if isinstance(i, int))
-    if len(flat) == len(ids):
-        return [flat], False
-    if flat:
+    kinds = set(map(type, ids))  # without a loop of our own: prompts are long
+    if kinds <= {int}:
+        return [tuple(cast(list[int], ids))], False
+    if int in kinds:
         raise Refused("a list of token ids and lists: expected one prompt, or a list of prompts")
-    return [tuple(prompt) for prompt in ids if isinstance(prompt, list)], True
+    return [tuple(prompt) for prompt in cast(list[list[int]], ids)], True
 
 
 def _rid(rid: str | list[str] | None, index: int, batched: bool) -> str | None:

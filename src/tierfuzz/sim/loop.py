@@ -1,12 +1,13 @@
-"""The scheduler task: ticks the step model while there is work, and lets requests in between ticks."""
+"""The scheduler task: ticks the step model while there is work, and takes what clients ask between ticks."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from tierfuzz.clock import Clock
 from tierfuzz.model.engine import Engine
 from tierfuzz.model.request import Reply, Request
 from tierfuzz.sim.gate import CopyGate
@@ -20,45 +21,47 @@ class Stopping(Exception):
 
 
 @dataclass
-class _Flush:
+class _Deferred:
+    """A flush that waits for the engine to be idle."""
+
     done: asyncio.Future[bool]
     timer: asyncio.TimerHandle
 
 
 class Scheduler:
-    """One engine, one task. Everything else talks to the engine through this, between two ticks."""
+    """One engine, one task: the engine changes only inside it, so a failure of the engine always ends it."""
 
     def __init__(
-        self,
-        engine: Engine,
-        gate: CopyGate,
-        publisher: Publisher | None,
-        clock: Clock,
-        step_delay_s: float = 0.0,
+        self, engine: Engine, gate: CopyGate, publisher: Publisher | None, step_delay_s: float = 0.0
     ) -> None:
         self.engine = engine
         self.gate = gate
         self.decoded_tokens = 0
         self._publisher = publisher
-        self._clock = clock
         self._step_delay = step_delay_s
         self._wake = asyncio.Event()
+        self._calls: list[Callable[[], None]] = []
         self._replies: dict[str, asyncio.Future[Reply]] = {}
         self._progress: dict[str, tuple[Progress, int]] = {}
-        self._flush: _Flush | None = None
+        self._flushes: set[asyncio.Future[bool]] = set()
+        self._deferred: _Deferred | None = None
         self._stopping = False
 
-    # requests --------------------------------------------------------------------------------------
+    @property
+    def idle(self) -> bool:
+        """Nothing asked, waiting, running, being copied, or to be published."""
+        return not self._calls and self.engine.idle
+
+    # what clients ask ------------------------------------------------------------------------------
     def submit(self, request: Request, progress: Progress | None = None) -> asyncio.Future[Reply]:
         """Queue a request. `progress` gets a partial reply after each tick that brought new outputs."""
         if self._stopping:
             raise Stopping
-        self.engine.submit(request)
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._replies[request.rid] = future
         if progress is not None:
             self._progress[request.rid] = (progress, 0)
-        self._wake.set()
+        self._post(partial(self.engine.submit, request))
         return future
 
     def knows(self, rid: str) -> bool:
@@ -67,40 +70,22 @@ class Scheduler:
 
     def abort(self, rid: str) -> None:
         """Abort one request; unknown names are ignored, as the engine does."""
-        self.engine.abort(rid)
-        self._wake.set()
+        self._post(partial(self.engine.abort, rid))
 
     def abort_all(self) -> None:
         """Abort everything that waits or runs."""
         for rid in list(self._replies):
             self.abort(rid)
 
-    # control ---------------------------------------------------------------------------------------
     async def flush(self, timeout_s: float) -> bool:
         """Empty the cache once fully idle, within `timeout_s`; False also while another flush waits (2.3)."""
-        if self._flush is not None:
-            return False
-        if self._flush_now():
-            return True
-        if timeout_s <= 0:
-            return False
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[bool] = loop.create_future()
-        self._flush = _Flush(done, loop.call_later(timeout_s, self._flush_ends, False))
+        if self._stopping:
+            raise Stopping
+        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._flushes.add(done)
+        done.add_done_callback(self._flushes.discard)
+        self._post(partial(self._ask_flush, done, timeout_s))
         return await done
-
-    def _flush_now(self) -> bool:
-        if not self.engine.flush():
-            return False
-        self._tick()  # the clear is on the wire before the answer
-        return True
-
-    def _flush_ends(self, ok: bool) -> None:
-        flush, self._flush = self._flush, None
-        if flush is not None:
-            flush.timer.cancel()
-            if not flush.done.done():
-                flush.done.set_result(ok)
 
     def hold(self) -> None:
         """Copies between tiers stop landing."""
@@ -112,21 +97,53 @@ class Scheduler:
         self._wake.set()
 
     def stop(self) -> None:
-        """Answer nothing more: every open request fails with Stopping."""
+        """Answer nothing more: whatever is open fails with Stopping."""
         self._stopping = True
-        self._flush_ends(False)
-        for future in self._replies.values():
+        waiting: list[asyncio.Future[Any]] = [*self._replies.values(), *self._flushes]
+        for future in waiting:
             if not future.done():
                 future.set_exception(Stopping())
         self._replies.clear()
         self._progress.clear()
 
+    def _post(self, call: Callable[[], None]) -> None:
+        self._calls.append(call)
+        self._wake.set()
+
+    # flush -----------------------------------------------------------------------------------------
+    def _ask_flush(self, done: asyncio.Future[bool], timeout_s: float) -> None:
+        if self._deferred is not None:
+            done.set_result(False)
+        elif self._flush_now():
+            done.set_result(True)
+        elif timeout_s <= 0:
+            done.set_result(False)
+        else:
+            timer = asyncio.get_running_loop().call_later(timeout_s, self._end_deferred, False)
+            self._deferred = _Deferred(done, timer)
+
+    def _flush_now(self) -> bool:
+        if not self.engine.flush():
+            return False
+        self._tick()  # the clear is on the wire before the answer
+        return True
+
+    def _end_deferred(self, ok: bool) -> None:
+        deferred, self._deferred = self._deferred, None
+        if deferred is not None:
+            deferred.timer.cancel()
+            if not deferred.done.done():
+                deferred.done.set_result(ok)
+
     # the loop --------------------------------------------------------------------------------------
     async def run(self) -> None:
         """Tick for ever; an exception of the engine ends it, as it ends the real process."""
         while True:
-            if self._flush is not None and self._flush_now():
-                self._flush_ends(True)
+            calls, self._calls = self._calls, []
+            for call in calls:
+                call()
+            if self._deferred is not None and self._flush_now():
+                self._end_deferred(True)
             if not self.engine.has_work:
                 await self._sleep(None)
             elif self._tick():

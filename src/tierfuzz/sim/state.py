@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+from pathlib import Path
 
 from tierfuzz.clock import SYSTEM_CLOCK, Clock
 from tierfuzz.codec import Wire
@@ -15,6 +17,7 @@ from tierfuzz.sim.config import PrefetchPolicy, SimOptions
 from tierfuzz.sim.gate import CopyGate
 from tierfuzz.sim.loop import Scheduler
 from tierfuzz.sim.publisher import Publisher
+from tierfuzz.sim.storage import STORAGE_FOLDER_VARIABLE, FileStorage
 
 STORAGE_CLASS = "HiCacheFile"
 
@@ -30,6 +33,8 @@ class SimWorker:
         rules = options.rules()
         faults = [make_fault(name) for name in options.plants]
         self.engine = Engine(options.engine_config(), rules, faults)
+        if folder := os.environ.get(STORAGE_FOLDER_VARIABLE):
+            self.engine.cache.storage = FileStorage(Path(folder), options.served_model_name)
         # Each source of randomness has its own generator, so that one delay does not shift another.
         gate = CopyGate(random.Random(f"{options.seed}/copies"), options.ack_delay_ms / 1000, clock)
         self.engine.copies.gate = gate
@@ -40,7 +45,7 @@ class SimWorker:
             self.publisher = Publisher(options.events, wire, clock, rng, options.publish_delay_ms / 1000)
             for fault in faults:
                 wrap("publisher", self.publisher, self.publisher, fault)
-        self.scheduler = Scheduler(self.engine, gate, self.publisher, clock, options.step_delay_ms / 1000)
+        self.scheduler = Scheduler(self.engine, gate, self.publisher, options.step_delay_ms / 1000)
         self.storage_backend = options.storage_backend
         self.storage_policy: PrefetchPolicy = options.storage_policy
         self.storage_extra = options.storage_extra

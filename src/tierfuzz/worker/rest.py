@@ -4,15 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from tierfuzz.clock import Clock
-from tierfuzz.worker.http import WorkerClient
-from tierfuzz.worker.subscriber import EventSubscriber
 
 FIRST_WAIT_S = 0.0005
 LONGEST_WAIT_S = 0.02
 BUSY_GAUGES = ("sglang:num_running_reqs", "sglang:num_queue_reqs")
 Expected = Callable[[], bool]
+
+
+class Asked(Protocol):
+    """The part of a WorkerClient that is asked for signs of rest."""
+
+    def idle(self, timeout_s: float | None = None) -> bool | None:
+        """Fully idle; None when it cannot be asked."""
+
+    def metrics(self) -> dict[str, float]:
+        """Metrics by name."""
+
+
+class Heard(Protocol):
+    """The part of an EventSubscriber that says what has been published."""
+
+    @property
+    def last_seq(self) -> int:
+        """Newest batch in hand, -1 before the first."""
+
+    def sync(self, timeout_s: float) -> int | None:
+        """Newest batch published; None when the worker did not say."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +45,8 @@ class RestResult:
 
 
 def settle(
-    client: WorkerClient,
-    subscriber: EventSubscriber,
+    client: Asked,
+    subscriber: Heard,
     clock: Clock,
     bound_s: float,
     confirmations: int = 1,
@@ -53,9 +73,7 @@ def settle(
 class _Search:
     """Each step returns "" or the reason for which rest is not proved."""
 
-    def __init__(
-        self, client: WorkerClient, subscriber: EventSubscriber, clock: Clock, deadline: float
-    ) -> None:
+    def __init__(self, client: Asked, subscriber: Heard, clock: Clock, deadline: float) -> None:
         self._client = client
         self._subscriber = subscriber
         self._clock = clock

@@ -1,0 +1,130 @@
+"""What a runner does to one worker besides requests: rest, flush, hold, restart, recovery, events."""
+
+from __future__ import annotations
+
+from tierfuzz.errors import RequestFailed, UsageError
+from tierfuzz.fleet import Fleet, Worker
+from tierfuzz.program import Flush, Hold, Idle, Release, Restart
+from tierfuzz.runevents import Dispatcher, VerdictGiven
+from tierfuzz.verdict import Verdict
+from tierfuzz.worker.http import Answer
+
+FLUSH_BOUND_S = 5.0
+
+
+class WorkerControl:
+    """Base of the runner; `verdicts` are those of the case so far."""
+
+    def __init__(self, fleet: Fleet, dispatcher: Dispatcher) -> None:
+        self.fleet = fleet
+        self.dispatcher = dispatcher
+        self.verdicts: list[Verdict] = []
+
+    def control(self, operation: Idle | Flush | Hold | Release | Restart) -> None:
+        worker = self.worker(operation.worker)
+        if isinstance(operation, Idle):
+            self.rest(worker)
+        elif isinstance(operation, Flush):
+            self.flush(worker, operation.id)
+        elif isinstance(operation, Hold):
+            self.hold(worker)
+        elif isinstance(operation, Release):
+            self.release(worker)
+        else:
+            self.restart(worker, operation.id)
+        self.collect(worker)
+
+    def worker(self, index: int) -> Worker:
+        """A worker by its number; UsageError when the fleet is smaller."""
+        if not 0 <= index < len(self.fleet.workers):
+            raise UsageError(f"worker {index}: the fleet has workers 0 to {len(self.fleet.workers) - 1}")
+        return self.fleet.workers[index]
+
+    def emptied(self, worker: Worker) -> bool:
+        try:
+            return worker.client.flush(FLUSH_BOUND_S)
+        except RequestFailed:
+            return False
+
+    def failed(self, worker: Worker, answer: Answer) -> None:
+        """A worker that died or does not answer is reported, and replaced so that the run can go on."""
+        if answer.failure in ("http", "shape"):
+            raise RequestFailed(answer.error)
+        if answer.failure == "timeout":
+            worker.judge.transport("hang", answer.error)
+        else:
+            worker.judge.transport("crash", f"{answer.error}\n{worker.process.log_tail()}")
+        self.collect(worker)
+        worker.process.kill()
+        self.fleet.restart(worker)
+        worker.judge.restarted("recovery")
+
+    # control ---------------------------------------------------------------------------------------
+    def rest(self, worker: Worker) -> bool:
+        """Prove rest and bring every event in; False when it cannot be said."""
+        if worker.rested:
+            return True
+        try:
+            result = self.fleet.settle(worker)
+        except RequestFailed as error:
+            self.failed(worker, Answer("failed", 0.0, 0.0, failure="unreachable", error=str(error)))
+            return False
+        self.events(worker)
+        worker.rested = result.at_rest
+        if result.at_rest:
+            worker.judge.rested()
+        elif worker.held_tokens is None:
+            worker.judge.transport("hang", result.reason)
+        return result.at_rest
+
+    def flush(self, worker: Worker, operation: str) -> None:
+        self.release(worker)
+        self.rest(worker)
+        if not self.emptied(worker):
+            worker.judge.transport("hang", f"not idle enough for a flush within {FLUSH_BOUND_S} s")
+            return
+        worker.judge.flushed(operation)
+        worker.rested = False
+        self.rest(worker)
+
+    def hold(self, worker: Worker) -> None:
+        if self.fleet.driver.holds_copies and worker.held_tokens is None:
+            worker.client.control(copies="hold")
+            worker.held_tokens = 0
+            worker.judge.holding(True)
+
+    def release(self, worker: Worker) -> None:
+        if worker.held_tokens is None:
+            return
+        worker.held_tokens = None
+        worker.judge.holding(False)
+        worker.rested = False
+        if worker.process.alive():
+            worker.client.control(copies="release")
+
+    def make_room_for(self, worker: Worker, tokens: int) -> None:
+        """Held copies pin device pages: release before requests would have to wait for ever."""
+        if worker.held_tokens is None:
+            return
+        worker.held_tokens += tokens
+        if worker.held_tokens > self.fleet.config.device_tokens // 3:
+            self.release(worker)
+
+    def restart(self, worker: Worker, operation: str) -> None:
+        self.release(worker)
+        self.rest(worker)
+        self.fleet.restart(worker)
+        worker.judge.restarted(operation)
+        worker.rested = False
+
+    # events and verdicts ---------------------------------------------------------------------------
+    def events(self, worker: Worker) -> None:
+        for batch in worker.subscriber.drain():
+            worker.judge.batch(batch)
+        for finding in worker.subscriber.take_findings():
+            worker.judge.finding(finding)
+
+    def collect(self, worker: Worker) -> None:
+        for verdict in worker.judge.take_verdicts():
+            self.verdicts.append(verdict)
+            self.dispatcher.emit(VerdictGiven(verdict))

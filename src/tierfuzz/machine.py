@@ -1,0 +1,220 @@
+"""The state machine: random prime, filler and probe operations on a live fleet.
+
+Subclass it and set attributes:
+
+    class WriteBack(TierMachine):
+        policy = "write_back"
+
+    TestWriteBack = WriteBack.TestCase
+
+Preconditions and strategies look at the model only; rules record; verdicts are raised once, in teardown.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+from hypothesis import strategies as st
+from hypothesis import target
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from tierfuzz.oracles.judge import KnownPrefix
+from tierfuzz.program import (
+    Fill,
+    FleetConfig,
+    Flush,
+    Generate,
+    Hold,
+    Idle,
+    Operation,
+    Program,
+    Release,
+    Restart,
+    WritePolicy,
+)
+from tierfuzz.prompts import Piece
+from tierfuzz.runner import Runner
+from tierfuzz.session import SESSIONS
+from tierfuzz.strategies import operations as ops
+from tierfuzz.strategies import prompts
+from tierfuzz.verdict import Verdict
+from tierfuzz.violations import violation_of
+
+MOST_SENT = 24
+MOST_PROMPT_SHARE = 3  # a grown prompt takes at most a third of the device pool
+
+
+class TierMachine(RuleBasedStateMachine):
+    """See the module. `fleet` wins over `policy`; `repeats`: runs of a failing case in all, for "k of n"."""
+
+    policy: ClassVar[WritePolicy] = "write_through"
+    fleet: ClassVar[FleetConfig | None] = None
+    repeats: ClassVar[int] = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.config = self.fleet or FleetConfig(policy=self.policy, host_ratio=3.0)
+        self.runner = self.acquire()
+        self.sent: list[Generate] = []
+        self.done: list[Operation] = []
+        self.probes: list[KnownPrefix] = []
+        self.held: set[int] = set()
+        self.begin()
+
+    # what a subclass may change --------------------------------------------------------------------
+    def acquire(self) -> Runner:
+        """The runner to use; by default one that is shared by all machines of this configuration."""
+        return SESSIONS.runner(self.config)
+
+    def begin(self) -> None:
+        """Before the first operation of a case."""
+        self.runner.reset()
+
+    def conclude(self, verdicts: list[Verdict]) -> None:
+        """After the last one: raise for violations, once, with how often they came back."""
+        failed = [verdict for verdict in verdicts if verdict.is_violation]
+        if failed:
+            raise violation_of(self.confirm(failed), self.program)
+
+    # helpers ---------------------------------------------------------------------------------------
+    @property
+    def program(self) -> Program:
+        """What this case has done."""
+        return Program(self.config, tuple(self.done))
+
+    def confirm(self, failed: list[Verdict]) -> list[Verdict]:
+        """Run the case again, so that the verdicts say k of n."""
+        runs = [{v.oracle for v in failed}]
+        program = self.program
+        runs += [_failed_oracles(self.runner.run(program)) for _ in range(self.repeats - 1)]
+        return [_seen(verdict, runs) for verdict in failed]
+
+    def name(self) -> str:
+        """An id for the next operation."""
+        return f"op{len(self.done)}"
+
+    def apply(self, operation: Operation) -> None:
+        """Carry out one operation and look at what the model says now."""
+        self.done.append(operation)
+        self.runner.apply(operation)
+        if isinstance(operation, Generate):
+            self.sent = [*self.sent[1 - MOST_SENT :], operation]
+        self.probes = [
+            known
+            for worker in self.runner.fleet.workers
+            for known in worker.judge.host_only()
+            if known.generate.id in {request.id for request in self.sent}
+        ]
+
+    def teardown(self) -> None:
+        """One place where everything is said."""
+        verdicts = self.runner.finish()
+        reach = self.runner.reach
+        for label in ("probe-host-only", "host-eviction"):
+            target(float(reach[label]), label=label)
+        self.conclude(verdicts)
+
+    # rules -----------------------------------------------------------------------------------------
+    @initialize(data=st.data())
+    def first_prime(self, data: st.DataObject) -> None:
+        """Something to come back to."""
+        self.apply(data.draw(ops.primes(self.config, self.name())))
+
+    @rule(data=st.data())
+    def prime(self, data: st.DataObject) -> None:
+        """First use of a prefix."""
+        self.apply(data.draw(ops.primes(self.config, self.name())))
+
+    @precondition(lambda self: self.sent)
+    @rule(data=st.data())
+    def repeat(self, data: st.DataObject) -> None:
+        """An earlier request once more, wherever its pages are now."""
+        self.apply(data.draw(ops.repeats(self.sent, self.name())))
+
+    @rule(data=st.data())
+    def fill(self, data: st.DataObject) -> None:
+        """Turn the device pool of a worker over."""
+        self.apply(data.draw(ops.fillers(self.config, self.name())))
+
+    @precondition(lambda self: self.sent)
+    @rule(data=st.data())
+    def push_off(self, data: st.DataObject) -> None:
+        """Turn the pool over on the worker of an earlier request, until its device copies are gone."""
+        victim = data.draw(st.sampled_from(self.sent))
+        self.apply(Fill(self.name(), victim.worker, f"f-{self.name()}", target=victim.id))
+
+    @precondition(lambda self: self.probes)
+    @rule(data=st.data())
+    def probe(self, data: st.DataObject) -> None:
+        """Read the tier split of a prefix that must be on host only."""
+        known = data.draw(st.sampled_from(self.probes))
+        self.apply(ops.again(known.generate, self.name(), "probe"))
+
+    @precondition(lambda self: self.probes)
+    @rule(data=st.data())
+    def probe_again(self, data: st.DataObject) -> None:
+        """The same, as a rule of its own: it is what the machine is for."""
+        self.probe_exact(data) if data.draw(st.booleans()) else self.probe(data)
+
+    def probe_exact(self, data: st.DataObject) -> None:
+        """Exactly the whole pages of a host-only prefix: the last of them is computed anew (6.2-7)."""
+        known = data.draw(st.sampled_from(self.probes))
+        pieces = prompts.exact(known.generate.prompt, self.config.page_size)
+        self.apply(Generate(self.name(), known.generate.worker, pieces, 1, "exact", known.generate.namespace))
+
+    @precondition(lambda self: self.sent)
+    @rule(data=st.data())
+    def fork(self, data: st.DataObject) -> None:
+        """Share a part of an earlier prompt."""
+        self.apply(data.draw(ops.forks(self.config, self.sent, self.name())))
+
+    @precondition(lambda self: self.growable)
+    @rule(data=st.data())
+    def grow(self, data: st.DataObject) -> None:
+        """A conversation goes on: prompt, its answer, and a new turn."""
+        base = data.draw(st.sampled_from(self.growable))
+        turn = Piece(f"t-{self.name()}", 0, data.draw(st.integers(1, self.config.page_size + 2)))
+        answer = Piece(f"@{base.id}", 0, base.outputs)
+        wanted = data.draw(prompts.outputs(self.config.page_size))
+        grown = (*base.prompt, answer, turn)
+        self.apply(Generate(self.name(), base.worker, grown, wanted, "grow", base.namespace))
+
+    @property
+    def growable(self) -> list[Generate]:
+        """Requests with outputs whose prompt is not too long yet."""
+        most = self.config.device_tokens // MOST_PROMPT_SHARE
+        return [g for g in self.sent if g.outputs and prompts.length_of(g.prompt) + g.outputs < most]
+
+    @rule(data=st.data())
+    def namespaced(self, data: st.DataObject) -> None:
+        """A shared prompt under a namespace."""
+        self.apply(data.draw(ops.namespaced(self.config, self.name())))
+
+    @rule(data=st.data())
+    def burst(self, data: st.DataObject) -> None:
+        """Requests that overlap, some of them aborted."""
+        self.apply(data.draw(ops.bursts(self.config, self.sent, self.name())))
+
+    @rule(data=st.data())
+    def rest_or_flush(self, data: st.DataObject) -> None:
+        """Idle mostly, flush at times, restart a worker now and then."""
+        worker = data.draw(ops.workers(self.config))
+        kinds: tuple[type[Idle | Flush | Restart], ...] = (Idle, Idle, Idle, Flush, Flush, Restart)
+        self.apply(data.draw(st.sampled_from(kinds))(self.name(), worker))
+
+    @rule(data=st.data())
+    def hold_or_release(self, data: st.DataObject) -> None:
+        """Simulated worker: hold the copies between tiers back, or let them land."""
+        worker = data.draw(ops.workers(self.config))
+        self.apply((Release if worker in self.held else Hold)(self.name(), worker))
+        self.held ^= {worker}
+
+
+def _failed_oracles(verdicts: list[Verdict]) -> set[str]:
+    return {verdict.oracle for verdict in verdicts if verdict.is_violation}
+
+
+def _seen(verdict: Verdict, runs: list[set[str]]) -> Verdict:
+    times = sum(verdict.oracle in run for run in runs)
+    return msgspec.structs.replace(verdict, seen=times, tries=len(runs))
