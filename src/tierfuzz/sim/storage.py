@@ -12,7 +12,10 @@ Key = tuple[str, int]  # namespace, page hash
 
 
 class FileStorage(dict[Key, int]):
-    """Page contents by key, mirrored to a folder: pages of other workers and of earlier runs are found too."""
+    """Page contents by key, in files only: pages of other workers and of earlier runs count too.
+
+    A dict by type, as the step model asks for one; nothing is kept in memory, so it cannot be iterated.
+    """
 
     def __init__(self, folder: Path, model: str) -> None:
         super().__init__()

@@ -1,0 +1,193 @@
+"""A campaign: the machine under each policy for a number of examples, counted, not stopped by one finding."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
+from hypothesis.stateful import run_state_machine_as_test
+
+from tierfuzz.clock import SYSTEM_CLOCK
+from tierfuzz.errors import ExitCode
+from tierfuzz.fleet import Fleet
+from tierfuzz.machine import TierMachine
+from tierfuzz.program import FleetConfig, Program, WritePolicy
+from tierfuzz.runevents import CaseEnded, CaseStarted, Dispatcher, Listener, RunEnded, RunStarted
+from tierfuzz.runner import Runner
+from tierfuzz.verdict import Verdict
+
+ENOUGH_FAILING_CASES = 8
+ENOUGH_STUCK_CASES = 3
+STUCK = ("hang", "crash")
+REQUIRED_REACH = "probe-host-only"
+
+
+@dataclass(frozen=True)
+class CampaignConfig:
+    """What to run. `steps`: operations a case; `seed` decides everything but the workers' own timing."""
+
+    fleet: FleetConfig
+    policies: tuple[WritePolicy, ...]
+    max_examples: int = 25
+    steps: int = 30
+    seed: int = 0
+    log_dir: Path = Path("tierfuzz-logs")
+    database: Path | None = None
+    repeats: int = 3
+
+
+@dataclass
+class Failure:
+    """One failing case: its verdicts (with k of n) and what it did."""
+
+    verdicts: list[Verdict]
+    program: Program
+
+
+@dataclass
+class PolicyResult:
+    """Figures of one policy. `held`, `violated` and `unknown` count checks by oracle."""
+
+    policy: WritePolicy
+    examples: int = 0
+    operations: int = 0
+    requests: int = 0
+    seconds: float = 0.0
+    reach: Counter[str] = field(default_factory=Counter)
+    held: Counter[str] = field(default_factory=Counter)
+    violated: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+    interrupted: bool = False
+
+    @property
+    def vacuous(self) -> bool:
+        """The state that the run exists for was never reached."""
+        return not self.reach[REQUIRED_REACH]
+
+
+@dataclass
+class CampaignResult:
+    """All policies of a campaign."""
+
+    policies: list[PolicyResult]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """0 held, 1 violation, 4 vacuous (reference: docs/messages.md)."""
+        if any(result.failures for result in self.policies):
+            return ExitCode.VIOLATION
+        if not self.policies or any(result.vacuous for result in self.policies):
+            return ExitCode.VACUOUS
+        return ExitCode.HELD
+
+    @property
+    def interrupted(self) -> bool:
+        """Ended by Ctrl-C."""
+        return any(result.interrupted for result in self.policies)
+
+
+class _EnoughFound(BaseException):
+    """Ends a campaign from inside a case; Hypothesis does not catch it."""
+
+
+def run_campaign(config: CampaignConfig, listeners: Sequence[Listener] = ()) -> CampaignResult:
+    """Run every policy in turn. Ctrl-C ends the campaign with what there is."""
+    results: list[PolicyResult] = []
+    for policy in config.policies:
+        fleet_config = replace_policy(config.fleet, policy)
+        results.append(_run_policy(config, fleet_config, Dispatcher(listeners)))
+        if results[-1].interrupted:
+            break
+    return CampaignResult(results)
+
+
+def replace_policy(fleet: FleetConfig, policy: WritePolicy) -> FleetConfig:
+    """The same fleet under another policy."""
+    return msgspec.structs.replace(fleet, policy=policy)
+
+
+def _run_policy(config: CampaignConfig, fleet_config: FleetConfig, dispatcher: Dispatcher) -> PolicyResult:
+    result = PolicyResult(fleet_config.policy)
+    started = SYSTEM_CLOCK.monotonic()
+    dispatcher.emit(RunStarted(fleet_config, config.max_examples))
+    try:
+        with Fleet(fleet_config, config.log_dir / fleet_config.policy) as fleet:
+            machine = _machine(Runner(fleet, dispatcher), result, config)
+            _run_machine(machine, config)
+    except KeyboardInterrupt:
+        result.interrupted = True
+    except _EnoughFound:
+        pass
+    result.seconds = SYSTEM_CLOCK.monotonic() - started
+    dispatcher.emit(RunEnded(result.interrupted))
+    return result
+
+
+def _run_machine(machine: type[TierMachine], config: CampaignConfig) -> None:
+    database = DirectoryBasedExampleDatabase(config.database) if config.database else None
+    run_state_machine_as_test(
+        seed(config.seed)(machine),
+        settings=settings(
+            max_examples=config.max_examples,
+            stateful_step_count=config.steps,
+            deadline=None,
+            database=database,
+            derandomize=False,
+            phases=(Phase.generate, Phase.target),
+            print_blob=False,
+            report_multiple_bugs=False,
+            verbosity=Verbosity.quiet,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def _machine(runner: Runner, result: PolicyResult, config: CampaignConfig) -> type[TierMachine]:
+    """A machine that records into `result` and raises nothing."""
+
+    class Campaign(TierMachine):
+        fleet = runner.fleet.config
+        repeats = config.repeats
+
+        def acquire(self) -> Runner:
+            return runner
+
+        def begin(self) -> None:
+            super().begin()
+            runner.dispatcher.emit(CaseStarted(result.examples + 1))
+
+        def conclude(self, verdicts: list[Verdict]) -> None:
+            _record(self, result, verdicts)
+            runner.dispatcher.emit(CaseEnded(result.examples, dict(runner.held), dict(runner.reach)))
+            _stop_if_enough(result)
+
+    return Campaign
+
+
+def _record(machine: TierMachine, result: PolicyResult, verdicts: list[Verdict]) -> None:
+    result.examples += 1
+    result.operations += len(machine.done)
+    result.requests = machine.runner.requests
+    result.reach.update(machine.runner.reach)
+    result.held.update(machine.runner.held)
+    failed = [verdict for verdict in verdicts if verdict.is_violation]
+    result.violated.update(verdict.oracle for verdict in failed)
+    result.unknown.update(verdict.oracle for verdict in verdicts if not verdict.is_violation)
+    if failed:
+        program = machine.program
+        known = {verdict.oracle for failure in result.failures for verdict in failure.verdicts}
+        fresh = any(verdict.oracle not in known and verdict.oracle not in STUCK for verdict in failed)
+        result.failures.append(Failure(machine.confirm(failed) if fresh else failed, program))
+
+
+def _stop_if_enough(result: PolicyResult) -> None:
+    """Findings are not made better by repeating them for ever."""
+    stuck = sum(any(v.oracle in STUCK for v in failure.verdicts) for failure in result.failures)
+    if len(result.failures) >= ENOUGH_FAILING_CASES or stuck >= ENOUGH_STUCK_CASES:
+        raise _EnoughFound
