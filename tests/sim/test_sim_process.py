@@ -119,3 +119,17 @@ def test_a_fault_of_a_users_file_is_planted(tmp_path: Path) -> None:
         sim.generate(tokens("a", PAGE))
         assert sim.flush() == 200
         assert sim.happened(1) == []  # batches leave, but what is in them was taken out
+
+
+def test_a_crash_in_a_control_call_is_a_crash_too(tmp_path: Path) -> None:
+    source = tmp_path / "mine.py"
+    source.write_text(
+        "from tierfuzz.model.faults import Fault\n\n\n"
+        "class FlushFails(Fault):\n"
+        "    def flush(self, engine, inner):\n"
+        "        raise AssertionError('pool is not empty')\n"
+    )
+    with running(f"--sim-plant={source}:FlushFails") as sim:
+        with pytest.raises(httpx.TransportError):
+            sim.flush()
+        assert sim.process.wait(BOUND_S) == 3
