@@ -161,10 +161,13 @@ class WorkerProcess:
 
 
 def _exits(pid: int, within_s: float) -> bool:
-    """Wait for the end of an unreaped child, without reaping it."""
+    """Wait for the end of a process, without reaping it or waiting until somebody has."""
     if within_s <= 0:
         return False
-    handle = os.pidfd_open(pid)
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
     try:
         return bool(select.select([handle], [], [], within_s)[0])
     finally:
@@ -184,7 +187,9 @@ def _kill(processes: list[psutil.Process]) -> None:
             process.kill()
         except psutil.Error:
             continue  # gone already; psutil never signals a number that was given to another process
-    psutil.wait_procs(processes, timeout=KILL_WAIT_S)
+    for process in processes:
+        if process.is_running():
+            _exits(process.pid, KILL_WAIT_S)
 
 
 def _status_text(status: int | None) -> str:

@@ -1,0 +1,93 @@
+"""Port reservations: held against everybody but the worker, given back, disjoint between processes."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import zmq
+
+from tierfuzz.errors import EnvironmentFailure
+from tierfuzz.worker import ports as ports_module
+from tierfuzz.worker.ports import LOOPBACK, reserve_ports
+
+
+@contextmanager
+def bound(port: int, reuse: bool) -> Iterator[socket.socket]:
+    """A socket bound to a port, as a server does it or as a stranger."""
+    with socket.socket() as taker:
+        taker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(reuse))
+        taker.bind((LOOPBACK, port))
+        yield taker
+
+
+def test_a_worker_can_listen_on_a_held_port_again_and_again() -> None:
+    with reserve_ports(1) as ports:
+        for _ in range(3):
+            with bound(ports.numbers[0], reuse=True) as server:
+                server.listen()
+                with socket.create_connection((LOOPBACK, ports.numbers[0]), 5):
+                    server.accept()[0].close()
+
+
+def test_an_event_socket_can_bind_a_held_port() -> None:
+    with reserve_ports(1) as ports, zmq.Context() as context, context.socket(zmq.PUB) as publisher:
+        publisher.bind(f"tcp://{LOOPBACK}:{ports.numbers[0]}")
+
+
+def test_a_stranger_cannot_take_a_held_port() -> None:
+    with (
+        reserve_ports(1) as ports,
+        pytest.raises(OSError, match="in use"),
+        bound(ports.numbers[0], reuse=False),
+    ):
+        pass
+
+
+def test_a_closed_reservation_gives_its_ports_back_and_still_knows_them() -> None:
+    with reserve_ports(3) as ports:
+        pass
+    assert len(ports.numbers) == 3
+    for number in ports.numbers:
+        with bound(number, reuse=False):
+            pass
+
+
+def test_two_processes_reserving_at_once_never_share_a_port() -> None:
+    code = (
+        "import sys; from tierfuzz.worker.ports import reserve_ports\n"
+        "ports = reserve_ports(200); print(*ports.numbers, flush=True); sys.stdin.read(); ports.close()"
+    )
+    command = [sys.executable, "-c", code]
+    with reserve_ports(200) as ours:
+        others = [
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            for _ in range(2)
+        ]
+        taken = list(ours.numbers)
+        for other in others:
+            assert other.stdout is not None
+            taken += map(int, other.stdout.readline().split())
+        for other in others:
+            other.communicate()
+            assert other.returncode == 0
+    assert len(taken) == len(set(taken)) == 600
+
+
+def test_no_ports_is_an_environment_failure_and_nothing_stays_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, given = ports_module._hold, []
+
+    def two_then_none() -> socket.socket:
+        if len(given) == 2:
+            raise OSError(24, "Too many open files")
+        given.append(real())
+        return given[-1]
+
+    monkeypatch.setattr(ports_module, "_hold", two_then_none)
+    with pytest.raises(EnvironmentFailure, match=r"cannot reserve 3 ports on 127\.0\.0\.1: .*Too many"):
+        reserve_ports(3)
+    assert [held.fileno() for held in given] == [-1, -1]
