@@ -35,11 +35,12 @@ def worker(tmp_path: Path, code: str, *arguments: str) -> WorkerProcess:
 
 
 def says(process: WorkerProcess, word: str) -> str:
-    """The line of its log that starts with `word`."""
+    """The line of its log that starts with `word`, once it is complete."""
 
     def found() -> str:
         assert process.alive(), process.told()
-        return next((line for line in process.log_tail(50).splitlines() if line.startswith(word)), "")
+        lines = process.log_path.read_text().splitlines(keepends=True)
+        return next((line for line in lines if line.startswith(word) and line.endswith("\n")), "")
 
     return wait_for(f"{word!r} in the log", found)
 
