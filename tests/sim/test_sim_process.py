@@ -62,10 +62,8 @@ def test_a_request_that_cannot_end_does_not_hold_up_the_end() -> None:
 @pytest.mark.parametrize(
     ("flags", "status", "reason"),
     [
-        (["--host", "0.0.0.0"], 2, "127.0.0.1"),
         (["--no-such-flag"], 2, "No such option"),
         (["--sim-plant", "no-such-fault"], 2, "no-backup"),
-        (["--sim-plant", "missing.py:Fault"], 2, "missing.py does not exist"),
         (
             ['--kv-events-config={"publisher":"zmq","endpoint":"tcp://*:port"}'],
             3,
