@@ -1,0 +1,50 @@
+"""tierfuzz conform: recordings of a real engine against the step model, or a live simulated worker."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+
+from tierfuzz.conform import ConformRow, conform_file, find_recordings, model_predicts
+from tierfuzz.errors import ExitCode
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--worker", is_flag=True, help="Run a live simulated worker instead of the model alone.")
+@click.option("--profile", default=None, help="Rules to use [default: those of the recorded version]")
+@click.option("--json", "json_", is_flag=True, help="Print one JSON array and nothing else.")
+def conform(paths: tuple[Path, ...], worker: bool, profile: str | None, json_: bool) -> None:
+    """Compare results and events of recordings (files or folders); exit 1 on a difference."""
+    predict = model_predicts
+    if worker:
+        from tierfuzz.conform_live import worker_predicts
+
+        predict = worker_predicts
+    rows: list[ConformRow] = []
+    for path in find_recordings(paths):
+        rows.append(conform_file(path, profile, predict))
+        if not json_:
+            _print(rows[-1])
+    if json_:
+        click.echo(msgspec.json.encode(rows))
+    sys.exit(int(ExitCode.HELD if all(row.ok for row in rows) else ExitCode.VIOLATION))
+
+
+def _print(row: ConformRow) -> None:
+    extra = [
+        f"{name} {value}"
+        for name, value in (("late", row.late), ("moved back", row.spilt), ("late ends", row.boundaries_late))
+        if value
+    ]
+    state = "ok  " if row.ok else "DIFF"
+    click.echo(
+        f"{state} {row.file}: {row.kind}, results {row.results_ok}/{row.results}, windows "
+        f"{row.windows_ok}/{row.windows}, boundaries {row.boundaries_ok}/{row.boundaries}"
+        + (f" ({', '.join(extra)})" if extra else "")
+    )
+    for difference in row.differences:
+        click.echo(f"     {difference}")

@@ -1,0 +1,130 @@
+"""The end of a campaign: tables for people, and one JSON object for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from tierfuzz.campaign import CampaignResult, PolicyResult
+from tierfuzz.oracles.registry import ORACLES
+from tierfuzz.violations import describe
+
+FORMAT = 1
+REACH = (
+    "probe-host-only",
+    "device-hit",
+    "host-hit",
+    "mixed-hit",
+    "load-back",
+    "device-eviction",
+    "host-eviction",
+    "exact-multiple",
+    "namespace",
+    "overlap",
+    "aborted",
+    "held-copies",
+    "flush",
+    "restart",
+    "at-rest",
+)
+
+
+def print_summary(console: Console, result: CampaignResult) -> None:
+    """Operations, reach and verdicts of each policy, then the first violation of each oracle."""
+    console.print(_runs(result))
+    console.print(_reach(result))
+    console.print(_verdicts(result))
+    for policy in result.policies:
+        _print_violations(console, policy)
+    console.print(ending(result), highlight=False)
+
+
+def _table(title: str, result: CampaignResult) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column("")
+    for policy in result.policies:
+        table.add_column(policy.policy, justify="right")
+    return table
+
+
+def _runs(result: CampaignResult) -> Table:
+    table = _table("Operations", result)
+    table.add_row("examples", *[str(p.examples) for p in result.policies])
+    table.add_row("operations", *[str(p.operations) for p in result.policies])
+    table.add_row("requests", *[str(p.requests) for p in result.policies])
+    table.add_row("seconds", *[f"{p.seconds:.1f}" for p in result.policies])
+    return table
+
+
+def _reach(result: CampaignResult) -> Table:
+    table = _table("Reach", result)
+    for name in REACH:
+        table.add_row(name, *[str(p.reach[name]) for p in result.policies])
+    return table
+
+
+def _verdicts(result: CampaignResult) -> Table:
+    table = _table("Verdicts: held / violations / unknown", result)
+    for slug in ORACLES:
+        table.add_row(slug, *[_cell(p, slug) for p in result.policies])
+    return table
+
+
+def _cell(policy: PolicyResult, slug: str) -> str:
+    text = f"{policy.held[slug]} / {policy.violated[slug]} / {policy.unknown[slug]}"
+    return f"[bold red]{text}[/]" if policy.violated[slug] else text
+
+
+def _print_violations(console: Console, policy: PolicyResult) -> None:
+    shown: set[str] = set()
+    for failure in policy.failures:
+        for verdict in failure.verdicts:
+            if verdict.oracle not in shown:
+                shown.add(verdict.oracle)
+                console.print(f"{policy.policy}: {describe(verdict)}", highlight=False, markup=False)
+
+
+def ending(result: CampaignResult) -> str:
+    """One sentence that says what the exit code says."""
+    if result.interrupted:
+        return "Interrupted: the figures above are of what was done."
+    cases = sum(len(policy.failures) for policy in result.policies)
+    if cases:
+        return f"Violations in {cases} cases."
+    vacuous = [policy.policy for policy in result.policies if policy.vacuous]
+    if vacuous:
+        return (
+            f"Vacuous: no host-only prefix was ever probed under {', '.join(vacuous)}; nothing is proved. "
+            "Run more examples or steps, or give the host pool more room (--host-ratio)."
+        )
+    return "Every verdict held."
+
+
+def as_json(result: CampaignResult) -> bytes:
+    """The same as one versioned JSON object."""
+    body: dict[str, Any] = {
+        "kind": "campaign",
+        "format": FORMAT,
+        "exit_code": int(result.exit_code),
+        "interrupted": result.interrupted,
+        "policies": [_policy(policy) for policy in result.policies],
+    }
+    return msgspec.json.encode(body)
+
+
+def _policy(policy: PolicyResult) -> dict[str, Any]:
+    return {
+        "policy": policy.policy,
+        "examples": policy.examples,
+        "operations": policy.operations,
+        "requests": policy.requests,
+        "seconds": round(policy.seconds, 3),
+        "reach": dict(sorted(policy.reach.items())),
+        "held": {slug: policy.held[slug] for slug in ORACLES},
+        "violated": dict(policy.violated),
+        "unknown": dict(policy.unknown),
+        "violations": [verdict for failure in policy.failures for verdict in failure.verdicts],
+    }
