@@ -51,6 +51,7 @@ class TierMachine(RuleBasedStateMachine):
     policy: ClassVar[WritePolicy] = "write_through"
     fleet: ClassVar[FleetConfig | None] = None
     repeats: ClassVar[int] = 3
+    tier_machine: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()

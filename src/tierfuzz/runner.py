@@ -1,7 +1,7 @@
 """Carries programs out on a live fleet, operation by operation, and feeds the judges.
 
-Rest is proved where a verdict or a later forecast depends on it: before probes, fillers and flushes, when
-asked to idle, and at the end of a case. Everything else goes back to back.
+Rest is proved where a verdict or a later forecast depends on it: before probes, repeats, forks, fillers and
+flushes, when asked to idle, and at the end of a case. Everything else goes back to back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tierfuzz.runevents import Dispatcher, OperationDone, OperationStarted
 from tierfuzz.verdict import Verdict
 from tierfuzz.worker.http import Answer, Call
 
-RESTFUL_ROLES = ("probe", "exact")
+RESTFUL_ROLES = ("probe", "exact", "repeat", "fork")
 
 
 class Runner(WorkerControl):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import MutableMapping
 
 from tierfuzz.events import BlockRemoved, BlockStored, KvEvent, Tier
 from tierfuzz.model.config import EngineConfig
@@ -29,7 +30,7 @@ class CacheState:
         self.outbox = Outbox(rules.coalesce)
         self.copies = Copies()
         self.counters: Counter[str] = Counter()
-        self.storage: dict[tuple[str, int], int] = {}
+        self.storage: MutableMapping[tuple[str, int], int] = {}
 
     # events ----------------------------------------------------------------------------------------
     def emit(self, event: KvEvent, namespace: str) -> None:

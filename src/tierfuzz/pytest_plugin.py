@@ -1,0 +1,121 @@
+"""pytest plugin: Hypothesis profiles, options for the fleet, a fixture with a running fleet.
+
+Nothing heavy is imported until a test or an option needs it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tierfuzz.fleet import Fleet
+    from tierfuzz.program import FleetConfig
+
+NO_GPU = "the gpu profile needs a GPU: no nvidia-smi was found on this machine"
+GPU_PROFILE = "gpu"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of tierfuzz."""
+    group = parser.getgroup("tierfuzz")
+    group.addoption("--tier-engine", default="sim", help="engine under test (default: sim)")
+    group.addoption("--tier-policy", default="write_through", help="write policy of the tier_fleet fixture")
+    group.addoption("--tier-workers", type=int, default=2, help="workers of the tier_fleet fixture")
+    group.addoption(
+        "--tier-worker", action="append", default=[], help="URL of a running worker (not supported yet)"
+    )
+    group.addoption(
+        "--tier-require-engine", action="store_true", help="fail, not skip, where the engine cannot run"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the profiles before Hypothesis loads the one that was asked for."""
+    config.addinivalue_line("markers", "tierfuzz: drives live workers")
+    if config.getoption("--tier-worker"):
+        raise pytest.UsageError(
+            "--tier-worker: attaching to running workers is not supported yet; leave it out to start some"
+        )
+    if config.getoption("--hypothesis-profile", default=None):
+        from tierfuzz.profiles import register
+
+        register(config.rootpath)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The gpu profile without a GPU: tests of tierfuzz skip with one reason, or fail when it is required."""
+    if config.getoption("--hypothesis-profile", default=None) != GPU_PROFILE or has_gpu():
+        return
+    for item in items:
+        if is_tier_item(item):
+            if config.getoption("--tier-require-engine"):
+                item.add_marker(pytest.mark.usefixtures("tier_engine_missing"))
+            else:
+                item.add_marker(pytest.mark.skip(reason=NO_GPU))
+
+
+def is_tier_item(item: pytest.Item) -> bool:
+    """The test uses the fleet fixture or is the test case of a TierMachine."""
+    if "tier_fleet" in getattr(item, "fixturenames", ()) or item.get_closest_marker("tierfuzz"):
+        return True
+    machine = getattr(getattr(item, "cls", None), "tier_machine", None)
+    return machine is not None
+
+
+def has_gpu() -> bool:
+    """The driver's own tool is there."""
+    return shutil.which("nvidia-smi") is not None
+
+
+@pytest.fixture
+def tier_engine_missing() -> None:
+    """Fails a test that requires an engine which cannot run here."""
+    pytest.fail(NO_GPU, pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def tier_fleet_config(request: pytest.FixtureRequest) -> FleetConfig:
+    """The fleet that the options ask for; override it for another one."""
+    from tierfuzz.errors import TierfuzzError
+    from tierfuzz.program import WRITE_POLICIES, FleetConfig
+
+    policy = request.config.getoption("--tier-policy")
+    if policy not in WRITE_POLICIES:
+        raise pytest.UsageError(f"--tier-policy {policy!r}: expected one of {', '.join(WRITE_POLICIES)}")
+    try:
+        from tierfuzz.engines.registry import driver_for
+
+        driver_for(request.config.getoption("--tier-engine"))
+    except TierfuzzError as error:
+        raise pytest.UsageError(f"--tier-engine: {error}") from error
+    return FleetConfig(
+        engine=request.config.getoption("--tier-engine"),
+        policy=policy,
+        workers=request.config.getoption("--tier-workers"),
+        host_ratio=3.0,
+    )
+
+
+@pytest.fixture(scope="session")
+def tier_fleet(tier_fleet_config: FleetConfig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """A running fleet of the whole session; its workers end with it."""
+    from tierfuzz.fleet import Fleet
+
+    folder: Path = tmp_path_factory.mktemp("tierfuzz")
+    with Fleet(tier_fleet_config, folder) as fleet:
+        yield fleet
+
+
+def pytest_sessionfinish() -> None:
+    """End the workers that machines have started."""
+    import sys
+
+    session = sys.modules.get("tierfuzz.session")
+    if session is not None:
+        session.SESSIONS.stop()
