@@ -120,6 +120,8 @@ class Judge:
         self._operation = generate.id
         if seen.status == "failed":
             return
+        for slug in ("hang", "crash"):
+            self.docket.holds(slug)
         tokens = expected.tokens + seen.output_ids
         hashes = self._hashes(expected.namespace, tokens)
         self.history.end(expected.namespace, hashes, expected.operation, expected.began)

@@ -46,12 +46,19 @@ class Stream:
                 f"batch {batch.seq}: {fault.detail}",
                 facts={"fault": fault.slug},
             )
+        self._count_holds(batch)
         for event in batch.events:
             single = Batch(batch.seq, batch.ts, batch.rank, (event,))
             self._judge_order(single, operation)
             self._view.apply(single)
             self._book(single, operation)
             self._follow(single)
+
+    def _count_holds(self, batch: Batch) -> None:
+        found = {ORACLE_OF_FAULT[fault.slug] for fault in batch.faults}
+        for slug in ("malformed-event", "missing-medium", "unknown-medium", "sequence-gap"):
+            if slug not in found:
+                self._docket.holds(slug)
 
     def _book(self, single: Batch, operation: str) -> None:
         anomalies = [a for a in self._ledger.apply(single) if a.slug in ORACLE_OF_FAULT]

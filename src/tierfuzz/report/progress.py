@@ -63,20 +63,20 @@ class Progress:
         if self._live is not None:
             self._live.update(Text(self.line()), refresh=True)
         else:
-            self._console.print(self.line(), highlight=False)
+            self._console.print(self.line(), highlight=False, soft_wrap=True)
 
     def _end(self) -> None:
         if self._live is not None:
             self._live.stop()
             self._live = None
-        self._console.print(self.line(), highlight=False)
+        self._console.print(self.line(), highlight=False, soft_wrap=True)
 
     def line(self) -> str:
         """Where the run stands."""
         seconds = max(1e-9, self._clock.monotonic() - self._started)
         reach = ", ".join(f"{name} {self._reach[name]}" for name in SHOWN_REACH)
         return (
-            f"{self._policy}: {self._counts['examples']}/{self._most} examples, "
+            f"{self._policy}: {self._counts['examples']} examples of {self._most}, "
             f"{self._counts['operations']} operations ({self._counts['operations'] / seconds:.0f}/s), "
             f"{self._counts['violations']} violations; {reach}"
         )
