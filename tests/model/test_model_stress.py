@@ -25,7 +25,9 @@ SHAPES = [
 def random_request(rng: random.Random, number: int, config: EngineConfig) -> Request:
     """A request over few streams, so that prefixes are shared, forked and repeated."""
     longest = config.device_tokens // 2
-    length = rng.choice([rng.randint(1, longest), config.page_size * rng.randint(1, longest // config.page_size)])
+    length = rng.choice(
+        [rng.randint(1, longest), config.page_size * rng.randint(1, longest // config.page_size)]
+    )
     cut = rng.randint(0, length)
     pieces = (Piece(f"s{rng.randint(0, 3)}", 0, cut), Piece(f"t{rng.randint(0, 3)}", cut, length))
     start = rng.choice([None, None, None, 0, length // 2])

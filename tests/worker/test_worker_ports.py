@@ -79,7 +79,8 @@ def test_two_processes_reserving_at_once_never_share_a_port() -> None:
 
 
 def test_no_ports_is_an_environment_failure_and_nothing_stays_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, given = ports_module._hold, []
+    real = ports_module._hold
+    given: list[socket.socket] = []
 
     def two_then_none() -> socket.socket:
         if len(given) == 2:

@@ -151,15 +151,24 @@ def test_it_can_be_started_again_and_the_log_goes_on(tmp_path: Path) -> None:
 
 
 def test_starting_twice_is_refused(tmp_path: Path) -> None:
-    with worker(tmp_path, SLEEPS) as process, pytest.raises(EnvironmentFailure, match="started already; stop"):
+    with (
+        worker(tmp_path, SLEEPS) as process,
+        pytest.raises(EnvironmentFailure, match="started already; stop"),
+    ):
         process.start()
+
+
+def dies(process: WorkerProcess) -> None:
+    """Run a process that ends by itself, and find that out."""
+    with process:
+        wait_for("its end", lambda: not process.alive())
+        process.check_alive()
 
 
 def test_death_is_told_with_status_and_log(tmp_path: Path) -> None:
     process = worker(tmp_path, "print('no more memory'); raise SystemExit(9)")
-    with pytest.raises(WorkerDied) as told, process:
-        wait_for("its end", lambda: not process.alive())
-        process.check_alive()
+    with pytest.raises(WorkerDied) as told:
+        dies(process)
     assert "exit status 9" in str(told.value)
     assert "no more memory" in str(told.value)
     assert str(process.log_path) in str(told.value)

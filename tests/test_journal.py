@@ -1,0 +1,69 @@
+"""The journal is on disk before a request is sent, and a cut-off one can be replayed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tierfuzz.errors import FormatError
+from tierfuzz.journal import Journal, load_journal
+from tierfuzz.program import FleetConfig, Flush, Generate, Idle, Operation
+from tierfuzz.prompts import Piece
+from tierfuzz.runevents import CaseStarted, OperationStarted, RunStarted
+
+FLEET = FleetConfig(policy="write_back")
+FIRST: Operation = Generate("op0", 0, (Piece("A", 0, 9),), 1)
+SECOND: Operation = Idle("op1", 1)
+
+
+def written(path: Path) -> Journal:
+    """A journal of two cases, not closed."""
+    journal = Journal(path)
+    journal.on_event(RunStarted(FLEET, 5))
+    journal.on_event(CaseStarted(1))
+    journal.on_event(OperationStarted(Flush("old", 0)))
+    journal.on_event(CaseStarted(2))
+    journal.on_event(OperationStarted(FIRST))
+    journal.on_event(OperationStarted(SECOND))
+    return journal
+
+
+def test_every_operation_is_on_disk_before_the_journal_is_closed(tmp_path: Path) -> None:
+    journal = written(tmp_path / "journal.jsonl")
+    program = load_journal(tmp_path / "journal.jsonl")
+    journal.close()
+    assert program.fleet == FLEET
+    assert program.operations == (FIRST, SECOND)
+
+
+def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    written(path).close()
+    path.write_bytes(path.read_bytes()[:-10])
+    assert load_journal(path).operations == (FIRST,)
+
+
+def test_garbage_inside_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    written(path).close()
+    lines = path.read_bytes().split(b"\n")
+    lines[2] = b"garbage"
+    path.write_bytes(b"\n".join(lines))
+    with pytest.raises(FormatError, match="line 3"):
+        load_journal(path)
+
+
+def test_a_file_without_a_head_is_no_journal(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b"")
+    with pytest.raises(FormatError, match="no journal"):
+        load_journal(path)
+
+
+def test_an_unknown_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    written(path).close()
+    path.write_bytes(path.read_bytes().replace(b'"format":1', b'"format":7'))
+    with pytest.raises(FormatError, match="journal format 7"):
+        load_journal(path)

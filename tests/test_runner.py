@@ -1,0 +1,135 @@
+"""The runner against live simulated workers: what it proves, reports, recovers from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tierfuzz.errors import UsageError
+from tierfuzz.fleet import Fleet
+from tierfuzz.program import (
+    WRITE_POLICIES,
+    Burst,
+    Fill,
+    FleetConfig,
+    Flush,
+    Generate,
+    Hold,
+    Idle,
+    Program,
+    Release,
+    Restart,
+    WritePolicy,
+)
+from tierfuzz.prompts import Piece
+from tierfuzz.runevents import Dispatcher, OperationDone, OperationStarted, RunEvent
+from tierfuzz.runner import Runner
+
+A = (Piece("A", 0, 165),)
+
+
+class Recorder:
+    """A listener that keeps everything."""
+
+    def __init__(self) -> None:
+        self.events: list[RunEvent] = []
+
+    def on_event(self, event: RunEvent) -> None:
+        """Keep it."""
+        self.events.append(event)
+
+
+def host_probe(role: str = "probe") -> tuple[Generate | Fill, ...]:
+    """Prime, push off the device, and come back: twice inserted, so that every policy has a host copy."""
+    return (
+        Generate("a", 0, A, 2),
+        Generate("a2", 0, A, 2, "repeat"),
+        Fill("f", 0, "F", target="a"),
+        Generate("p", 0, A, 2, role),  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize("policy", WRITE_POLICIES)
+def test_a_host_only_prefix_is_forecast_and_served_from_host(policy: WritePolicy, tmp_path: Path) -> None:
+    with Fleet(FleetConfig(policy=policy, host_ratio=3.0), tmp_path) as fleet:
+        recorder = Recorder()
+        runner = Runner(fleet, Dispatcher([recorder]))
+        verdicts = runner.run(Program(fleet.config, host_probe()))
+        assert verdicts == []
+        assert runner.reach["probe-host-only"] == 1
+        assert runner.held["host-miss"] == 1
+        done = [event for event in recorder.events if isinstance(event, OperationDone)]
+        (probe,) = done[-1].observations
+        assert probe.split is not None
+        assert (probe.split.device, probe.split.host) == (0, 160)
+
+
+def test_operations_are_announced_before_they_are_sent(sim_fleet: Fleet) -> None:
+    recorder = Recorder()
+    Runner(sim_fleet, Dispatcher([recorder])).run(Program(sim_fleet.config, (Generate("a", 0, A, 1),)))
+    kinds = [type(event) for event in recorder.events]
+    assert kinds == [OperationStarted, OperationDone]
+
+
+def test_a_case_starts_on_empty_workers(sim_fleet: Fleet) -> None:
+    runner = Runner(sim_fleet)
+    program = Program(sim_fleet.config, (Generate("a", 0, A, 2),))
+    for _ in range(2):
+        assert runner.run(program) == []
+        assert runner.reach["device-hit"] == 0
+
+
+def test_every_operation_of_a_program_can_be_carried_out(sim_fleet: Fleet) -> None:
+    operations = (
+        *host_probe(),
+        Burst("b", (Generate("b0", 0, A, 5), Generate("b1", 0, (Piece("C", 0, 90),), 0, abort_after_s=0.0))),
+        Generate("g", 0, (*A, Piece("@a", 0, 2), Piece("T", 0, 5)), 1, "grow"),
+        Generate("n", 1, A, 2, "namespaced", "tenant"),
+        Hold("h", 1),
+        Generate("m", 1, (Piece("M", 0, 60),), 2),
+        Release("r", 1),
+        Idle("i", 1),
+        Flush("fl", 0),
+        Restart("x", 1),
+        Generate("z", 1, A, 2, "repeat"),
+    )
+    runner = Runner(sim_fleet)
+    assert runner.run(Program(sim_fleet.config, operations)) == []
+    for state in ("overlap", "hold", "flush", "restart", "namespace", "load-back", "at-rest"):
+        assert runner.reach[state], state
+
+
+def test_held_copies_are_released_before_requests_would_wait_for_ever(sim_fleet: Fleet) -> None:
+    pressure = tuple(Generate(f"p{i}", 0, (Piece(f"P{i}", 0, 160),), 1) for i in range(12))
+    runner = Runner(sim_fleet)
+    assert runner.run(Program(sim_fleet.config, (Hold("h", 0), *pressure))) == []
+    assert runner.reach["held-copies"] >= 1
+
+
+def test_rest_is_not_claimed_while_copies_are_held(sim_fleet: Fleet) -> None:
+    runner = Runner(sim_fleet)
+    runner.reset()
+    runner.apply(Hold("h", 0))
+    runner.apply(Generate("a", 0, A, 2))
+    before = runner.reach["at-rest"]
+    runner.apply(Generate("p", 0, A, 2, "probe"))
+    assert runner.reach["at-rest"] == before
+    assert runner.finish() == []
+
+
+def test_a_worker_that_dies_is_a_violation_and_the_run_goes_on(tmp_path: Path) -> None:
+    config = FleetConfig(workers=1, host_ratio=3.0, plants=("dies-on-load-back",))
+    with Fleet(config, tmp_path) as fleet:
+        runner = Runner(fleet)
+        verdicts = runner.run(Program(config, (*host_probe(), Generate("after", 0, A, 1))))
+        assert {verdict.oracle for verdict in verdicts} == {"crash"}
+        assert "host value is None" in verdicts[0].message
+        assert fleet.workers[0].process.alive()
+
+
+def test_a_request_for_a_worker_that_is_not_there_is_refused(sim_fleet: Fleet) -> None:
+    runner = Runner(sim_fleet)
+    runner.reset()
+    with pytest.raises(UsageError, match="workers 0 to 1"):
+        runner.apply(Generate("a", 7, A))
