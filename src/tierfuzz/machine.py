@@ -7,7 +7,7 @@ Subclass it and set attributes:
 
     TestWriteBack = WriteBack.TestCase
 
-Preconditions and strategies look at the model only; rules record; verdicts are raised once, in teardown.
+Preconditions and strategies look at what was drawn only; rules record; verdicts are raised once, in teardown.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from tierfuzz.verdict import Verdict
 from tierfuzz.violations import violation_of
 
 MOST_SENT = 24
+PICKS = st.integers(0, 255)
 MOST_PROMPT_SHARE = 3  # a grown prompt takes at most a third of the device pool
 
 
@@ -99,7 +100,7 @@ class TierMachine(RuleBasedStateMachine):
         """Carry out one operation and look at what the model says now."""
         self.done.append(operation)
         self.runner.apply(operation)
-        if isinstance(operation, Generate):
+        if isinstance(operation, Generate) and operation.role not in ("probe", "exact", "repeat"):
             self.sent = [*self.sent[1 - MOST_SENT :], operation]
         self.probes = [
             known
@@ -145,24 +146,33 @@ class TierMachine(RuleBasedStateMachine):
         victim = data.draw(st.sampled_from(self.sent))
         self.apply(Fill(self.name(), victim.worker, f"f-{self.name()}", target=victim.id))
 
-    @precondition(lambda self: self.probes)
-    @rule(data=st.data())
-    def probe(self, data: st.DataObject) -> None:
+    @precondition(lambda self: self.sent)
+    @rule(pick=PICKS, exact=st.booleans())
+    def probe(self, pick: int, exact: bool) -> None:
         """Read the tier split of a prefix that must be on host only."""
-        known = data.draw(st.sampled_from(self.probes))
-        self.apply(ops.again(known.generate, self.name(), "probe"))
+        self.apply(self.probing(pick, exact))
 
-    @precondition(lambda self: self.probes)
-    @rule(data=st.data())
-    def probe_again(self, data: st.DataObject) -> None:
+    @precondition(lambda self: self.sent)
+    @rule(pick=PICKS)
+    def probe_again(self, pick: int) -> None:
         """The same, as a rule of its own: it is what the machine is for."""
-        self.probe_exact(data) if data.draw(st.booleans()) else self.probe(data)
+        self.apply(self.probing(pick, exact=False))
 
-    def probe_exact(self, data: st.DataObject) -> None:
-        """Exactly the whole pages of a host-only prefix: the last of them is computed anew (6.2-7)."""
-        known = data.draw(st.sampled_from(self.probes))
-        pieces = prompts.exact(known.generate.prompt, self.config.page_size)
-        self.apply(Generate(self.name(), known.generate.worker, pieces, 1, "exact", known.generate.namespace))
+    def probing(self, pick: int, exact: bool) -> Generate:
+        """A probe of a host-only prefix, whole or cut to its whole pages (6.2-7); a repeat while there is none.
+
+        Which prefixes are host-only depends on what the workers did (an abort that came late, say), so nothing
+        is drawn from that list and no rule waits for it: the same choices must be possible in every run.
+        """
+        if not self.probes:
+            repeated: Generate = ops.again(self.sent[pick % len(self.sent)], self.name(), "repeat")
+            return repeated
+        known = self.probes[pick % len(self.probes)].generate
+        pieces = prompts.exact(known.prompt, self.config.page_size)
+        if not exact or not pieces:
+            probe: Generate = ops.again(known, self.name(), "probe")
+            return probe
+        return Generate(self.name(), known.worker, pieces, 1, "exact", known.namespace)
 
     @precondition(lambda self: self.sent)
     @rule(data=st.data())

@@ -1,0 +1,144 @@
+"""The command line, as a person uses it: a process, its output, its exit code."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tierfuzz.program import load_program
+
+SHORT = ["--max-examples", "3", "--steps", "20", "--policy", "write_through"]
+
+
+def tierfuzz(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command line in `cwd`."""
+    return subprocess.run(
+        [sys.executable, "-m", "tierfuzz", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_run_that_holds_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+    done = tierfuzz("run", *SHORT, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Every verdict held." in done.stdout
+    assert "probe-host-only" in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_planted_fault_exits_1_and_leaves_a_program_that_fails_again(tmp_path: Path) -> None:
+    done = tierfuzz("run", *SHORT, "--plant", "removal-twice", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "unmatched-removal" in done.stdout
+    out = tmp_path / "tierfuzz-out"
+    first = out / "failure-1-write_through.json"
+    assert load_program(first).operations
+    again = tierfuzz("replay", str(first), "--times", "2", cwd=tmp_path)
+    assert again.returncode == 1
+    assert "FAILED 2 of 2: unmatched-removal" in again.stdout
+    journal = tierfuzz("replay", str(out / "journal-write_through.jsonl"), "--times", "1", cwd=tmp_path)
+    assert journal.returncode in (0, 1)
+
+
+def test_json_is_one_object_and_nothing_else(tmp_path: Path) -> None:
+    done = tierfuzz("run", *SHORT, "--json", cwd=tmp_path)
+    body = json.loads(done.stdout)
+    assert body["exit_code"] == done.returncode == 0
+    assert body["policies"][0]["reach"]["probe-host-only"] > 0
+
+
+def test_a_run_that_reaches_nothing_is_vacuous(tmp_path: Path) -> None:
+    done = tierfuzz("run", "--max-examples", "1", "--steps", "2", "--policy", "write_back", cwd=tmp_path)
+    assert done.returncode == 4
+    assert "Vacuous" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run", "--engine", "warp"), "unknown engine 'warp'; expected one of: sim"),
+        (("run", "--plant", "nothing"), "unknown fault 'nothing'; expected file.py:Class or one of"),
+        (("run", "--plant", "nowhere.py:X"), "does not exist"),
+        (("run", "--device-tokens", "100"), "no multiple of --page-size 16"),
+        (("conform", "nowhere"), "nowhere does not exist"),
+    ],
+)
+def test_bad_input_exits_2_with_one_clear_message(
+    arguments: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    done = tierfuzz(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_fault_of_the_user_s_own_file_can_be_planted(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from tierfuzz.model.faults import Fault\n"
+        "class Silent(Fault):\n"
+        "    def publish(self, engine, inner):\n"
+        "        engine.cache.outbox.take()\n"
+    )
+    done = tierfuzz("run", *SHORT, "--plant", "mine.py:Silent", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "no-backup" in done.stdout or "ledger-accounting" in done.stdout
+
+
+def test_ctrl_c_ends_with_a_summary_and_no_process_left(tmp_path: Path) -> None:
+    run = subprocess.Popen(
+        [sys.executable, "-m", "tierfuzz", "run", "--max-examples", "5000", "--json", "--out", "out"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    parent = psutil.Process(run.pid)
+    waited = 0
+    while len(parent.children(recursive=True)) < 2 and waited < 600:
+        waited += 1
+        psutil.wait_procs([parent], timeout=0.05)
+    children = parent.children(recursive=True)
+    assert children
+    psutil.wait_procs([parent], timeout=1.0)
+    run.send_signal(signal.SIGINT)
+    output, _ = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert json.loads(output)["interrupted"] is True
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive
+    assert (tmp_path / "out" / "journal-write_through.jsonl").exists()
+
+
+def test_lists_name_what_there_is(tmp_path: Path) -> None:
+    assert "host-miss" in tierfuzz("oracles", cwd=tmp_path).stdout
+    assert "host-copy-forgotten" in tierfuzz("faults", cwd=tmp_path).stdout
+    assert "tierfuzz, version" in tierfuzz("--version", cwd=tmp_path).stdout
+
+
+def test_conform_prints_a_row_a_file_and_exits_1_on_a_difference(tmp_path: Path, recordings: Path) -> None:
+    source = recordings / "sglang-0.5.17-write_back-p16.jsonl.xz"
+    done = tierfuzz("conform", str(source), cwd=tmp_path)
+    assert done.returncode == 0
+    assert "results 801/801, windows 810/810, boundaries 736/736" in done.stdout
+    lines = lzma.decompress(source.read_bytes()).split(b"\n")
+    at = next(i for i, line in enumerate(lines) if b'"cached_tokens":256' in line)
+    lines[at] = lines[at].replace(b'"cached_tokens":256', b'"cached_tokens":240')
+    changed = tmp_path / "changed.jsonl"
+    changed.write_bytes(b"\n".join(lines))
+    done = tierfuzz("conform", "--json", str(changed), cwd=tmp_path)
+    assert done.returncode == 1
+    (row,) = json.loads(done.stdout)
+    assert row["results_ok"] == 800
+    assert row["differences"][0].startswith("op ")

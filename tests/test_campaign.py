@@ -1,0 +1,95 @@
+"""Campaigns: counts, exit codes, vacuity, and Ctrl-C."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tierfuzz.campaign import CampaignConfig, CampaignResult, Failure, PolicyResult, run_campaign
+from tierfuzz.errors import ExitCode
+from tierfuzz.program import FleetConfig, Program
+from tierfuzz.runevents import OperationDone, RunEnded, RunEvent
+from tierfuzz.verdict import Outcome, Verdict
+
+FLEET = FleetConfig(host_ratio=3.0)
+REACHED = Counter({"probe-host-only": 3})
+FAILED = Failure([Verdict("host-miss", Outcome.VIOLATION, 0, "op1", "m")], Program(FLEET, ()))
+
+
+def result_of(*policies: PolicyResult) -> CampaignResult:
+    """A campaign with these results."""
+    return CampaignResult(list(policies))
+
+
+def test_exit_codes() -> None:
+    held = PolicyResult("write_through", reach=REACHED)
+    vacuous = PolicyResult("write_back")
+    failed = PolicyResult("write_back", failures=[FAILED])
+    assert result_of(held).exit_code is ExitCode.HELD
+    assert result_of(held, vacuous).exit_code is ExitCode.VACUOUS
+    assert result_of(vacuous, failed).exit_code is ExitCode.VIOLATION
+    assert result_of().exit_code is ExitCode.VACUOUS
+
+
+def test_a_campaign_counts_what_it_did(tmp_path: Path) -> None:
+    events: list[RunEvent] = []
+
+    class Recorder:
+        def on_event(self, event: RunEvent) -> None:
+            events.append(event)
+
+    config = CampaignConfig(FLEET, ("write_through",), max_examples=3, steps=12, log_dir=tmp_path)
+    (result,) = run_campaign(config, [Recorder()]).policies
+    assert result.examples >= 3
+    assert result.operations == sum(isinstance(event, OperationDone) for event in events)
+    assert result.held["split-sum"] > 0
+    assert not result.failures
+    assert isinstance(events[-1], RunEnded)
+    assert not list(tmp_path.rglob("*.log"))
+
+
+def test_the_same_seed_sends_the_same_operations(tmp_path: Path) -> None:
+    seen: list[list[object]] = []
+    for _ in range(2):
+        operations: list[object] = []
+
+        class Recorder:
+            def __init__(self, into: list[object]) -> None:
+                self.into = into
+
+            def on_event(self, event: RunEvent) -> None:
+                if isinstance(event, OperationDone):
+                    self.into.append(event.operation)
+
+        config = CampaignConfig(FLEET, ("write_back",), max_examples=2, steps=10, seed=5, log_dir=tmp_path)
+        run_campaign(config, [Recorder(operations)])
+        seen.append(operations)
+    assert seen[0] == seen[1]
+    assert seen[0]
+
+
+def test_ctrl_c_ends_a_campaign_with_what_there_is(tmp_path: Path) -> None:
+    class Interrupt:
+        def __init__(self) -> None:
+            self.left = 5
+
+        def on_event(self, event: RunEvent) -> None:
+            self.left -= isinstance(event, OperationDone)
+            if not self.left:
+                raise KeyboardInterrupt
+
+    config = CampaignConfig(FLEET, ("write_through", "write_back"), max_examples=50, log_dir=tmp_path)
+    result = run_campaign(config, [Interrupt()])
+    assert result.interrupted
+    assert [policy.policy for policy in result.policies] == ["write_through"]
+
+
+@pytest.mark.parametrize("plant", ["dies-on-load-back"])
+def test_a_worker_that_keeps_dying_ends_the_campaign_early(plant: str, tmp_path: Path) -> None:
+    fleet = FleetConfig(host_ratio=3.0, plants=(plant,))
+    config = CampaignConfig(fleet, ("write_through",), max_examples=200, steps=25, log_dir=tmp_path)
+    (result,) = run_campaign(config).policies
+    assert result.examples < 100
+    assert set(result.violated) == {"crash"}
