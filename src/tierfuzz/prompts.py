@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 
 import msgspec
@@ -12,7 +13,10 @@ import numpy.typing as npt
 from tierfuzz.errors import UsageError
 
 VOCABULARY = 1000
-_streams: dict[str, npt.NDArray[np.int32]] = {}
+MOST_CACHED = 1 << 22  # tokens; a soak names a fresh stream for every filler
+_WORD = re.compile(r"w(0|[1-9][0-9]{0,8})")  # ids that fit into the four bytes of the hash chain
+_streams: dict[str, npt.NDArray[np.int32]] = {}  # oldest growth first
+_cached = 0  # tokens in _streams
 
 
 class Piece(msgspec.Struct, frozen=True, array_like=True):
@@ -36,7 +40,11 @@ class Piece(msgspec.Struct, frozen=True, array_like=True):
 
 
 def stream_tokens(name: str, start: int, stop: int) -> npt.NDArray[np.int32]:
-    """Tokens start..stop-1 of a stream, ids 1..1000: 1 + u32be(sha256("NAME/i")) mod 1000."""
+    """Tokens start..stop-1 of a stream, int32, read-only, ids 1..1000; UsageError for wrong bounds.
+
+    Token i is 1 + u32be(sha256("NAME/i")[:4]) mod 1000 (recordings, section 3).
+    """
+    Piece(name, start, stop)
     known = _streams.get(name)
     if known is None or len(known) < stop:
         known = _grow(name, known if known is not None else np.empty(0, np.int32), stop)
@@ -47,8 +55,18 @@ def _grow(name: str, known: npt.NDArray[np.int32], stop: int) -> npt.NDArray[np.
     size = max(stop, 2 * len(known), 64)
     fresh = [_token(name, index) for index in range(len(known), size)]
     grown = np.concatenate([known, np.array(fresh, np.int32)])
-    _streams[name] = grown
+    grown.flags.writeable = False
+    _keep(name, grown)
     return grown
+
+
+def _keep(name: str, grown: npt.NDArray[np.int32]) -> None:
+    """Cache a stream as the youngest, and forget the oldest ones beyond the bound."""
+    global _cached
+    _cached += len(grown) - len(_streams.pop(name, ()))
+    _streams[name] = grown
+    while _cached > MOST_CACHED and len(_streams) > 1:
+        _cached -= len(_streams.pop(next(iter(_streams))))
 
 
 def _token(name: str, index: int) -> int:
@@ -67,7 +85,7 @@ def tokens_of(pieces: Iterable[Piece]) -> tuple[int, ...]:
 
 
 def text_of(tokens: Iterable[int]) -> str:
-    """Text form for chat endpoints: one word a token, "w" and the id; reversible."""
+    """Text form for chat endpoints: one word a token, "w" and the id (up to nine digits); reversible."""
     return " ".join(f"w{token}" for token in tokens)
 
 
@@ -77,6 +95,6 @@ def tokens_of_text(text: str) -> tuple[int, ...]:
 
 
 def _word_token(word: str) -> int:
-    if word.startswith("w") and word[1:].isdigit():
-        return int(word[1:])
-    return 1 + int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big") % VOCABULARY
+    if known := _WORD.fullmatch(word):
+        return int(known[1])
+    return 1 + int.from_bytes(hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest()[:4], "big") % VOCABULARY
