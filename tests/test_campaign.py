@@ -76,9 +76,10 @@ def test_ctrl_c_ends_a_campaign_with_what_there_is(tmp_path: Path) -> None:
             self.left = 5
 
         def on_event(self, event: RunEvent) -> None:
-            self.left -= isinstance(event, OperationDone)
-            if not self.left:
-                raise KeyboardInterrupt
+            if isinstance(event, OperationDone):
+                self.left -= 1
+                if not self.left:
+                    raise KeyboardInterrupt
 
     config = CampaignConfig(FLEET, ("write_through", "write_back"), max_examples=50, log_dir=tmp_path)
     result = run_campaign(config, [Interrupt()])

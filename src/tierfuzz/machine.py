@@ -52,7 +52,6 @@ class TierMachine(RuleBasedStateMachine):
     policy: ClassVar[WritePolicy] = "write_through"
     fleet: ClassVar[FleetConfig | None] = None
     repeats: ClassVar[int] = 3
-    tier_machine: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -159,10 +158,10 @@ class TierMachine(RuleBasedStateMachine):
         self.apply(self.probing(pick, exact=False))
 
     def probing(self, pick: int, exact: bool) -> Generate:
-        """A probe of a host-only prefix, whole or cut to its whole pages (6.2-7); a repeat while there is none.
+        """A probe of a host-only prefix, whole or cut to whole pages (6.2-7); a repeat while there is none.
 
-        Which prefixes are host-only depends on what the workers did (an abort that came late, say), so nothing
-        is drawn from that list and no rule waits for it: the same choices must be possible in every run.
+        Which prefixes are host-only depends on what the workers did (an abort that came late, say), so
+        nothing is drawn from that list and no rule waits for it: every run must allow the same choices.
         """
         if not self.probes:
             repeated: Generate = ops.again(self.sent[pick % len(self.sent)], self.name(), "repeat")

@@ -37,46 +37,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the profiles before Hypothesis loads the one that was asked for."""
-    config.addinivalue_line("markers", "tierfuzz: drives live workers")
     if config.getoption("--tier-worker"):
         raise pytest.UsageError(
             "--tier-worker: attaching to running workers is not supported yet; leave it out to start some"
         )
-    if config.getoption("--hypothesis-profile", default=None):
+    profile = config.getoption("--hypothesis-profile", default=None)
+    if profile:
         from tierfuzz.profiles import register
 
         register(config.rootpath)
+    if profile == GPU_PROFILE and not has_gpu():
+        from tierfuzz.session import SESSIONS
 
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The gpu profile without a GPU: tests of tierfuzz skip with one reason, or fail when it is required."""
-    if config.getoption("--hypothesis-profile", default=None) != GPU_PROFILE or has_gpu():
-        return
-    for item in items:
-        if is_tier_item(item):
-            if config.getoption("--tier-require-engine"):
-                item.add_marker(pytest.mark.usefixtures("tier_engine_missing"))
-            else:
-                item.add_marker(pytest.mark.skip(reason=NO_GPU))
-
-
-def is_tier_item(item: pytest.Item) -> bool:
-    """The test uses the fleet fixture or is the test case of a TierMachine."""
-    if "tier_fleet" in getattr(item, "fixturenames", ()) or item.get_closest_marker("tierfuzz"):
-        return True
-    machine = getattr(getattr(item, "cls", None), "tier_machine", None)
-    return machine is not None
+        SESSIONS.refuse(NO_GPU, config.getoption("--tier-require-engine"))
 
 
 def has_gpu() -> bool:
     """The driver's own tool is there."""
     return shutil.which("nvidia-smi") is not None
-
-
-@pytest.fixture
-def tier_engine_missing() -> None:
-    """Fails a test that requires an engine which cannot run here."""
-    pytest.fail(NO_GPU, pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -106,7 +84,9 @@ def tier_fleet_config(request: pytest.FixtureRequest) -> FleetConfig:
 def tier_fleet(tier_fleet_config: FleetConfig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """A running fleet of the whole session; its workers end with it."""
     from tierfuzz.fleet import Fleet
+    from tierfuzz.session import SESSIONS
 
+    SESSIONS.check()
     folder: Path = tmp_path_factory.mktemp("tierfuzz")
     with Fleet(tier_fleet_config, folder) as fleet:
         yield fleet

@@ -6,7 +6,9 @@ import atexit
 import shutil
 import tempfile
 from pathlib import Path
+from unittest import SkipTest
 
+from tierfuzz.errors import EnvironmentFailure
 from tierfuzz.fleet import Fleet
 from tierfuzz.program import FleetConfig
 from tierfuzz.runevents import Dispatcher
@@ -19,10 +21,21 @@ class Sessions:
     def __init__(self) -> None:
         self._runners: dict[FleetConfig, Runner] = {}
         self._logs: Path | None = None
+        self._refusal, self._required = "", False
         atexit.register(self.stop)
+
+    def refuse(self, reason: str, required: bool) -> None:
+        """No fleet can run here: machines skip with this reason, or fail where one is required."""
+        self._refusal, self._required = reason, required
+
+    def check(self) -> None:
+        """Raise when fleets are refused."""
+        if self._refusal:
+            raise EnvironmentFailure(self._refusal) if self._required else SkipTest(self._refusal)
 
     def runner(self, config: FleetConfig, dispatcher: Dispatcher | None = None) -> Runner:
         """The runner of a configuration; starts its fleet when there is none yet."""
+        self.check()
         if config not in self._runners:
             self._runners[config] = Runner(self._start(config), dispatcher)
         return self._runners[config]

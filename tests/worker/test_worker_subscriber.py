@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 import zmq
@@ -22,11 +23,11 @@ Both = tuple[Publisher, EventSubscriber]
 @pytest.fixture(params=[False, True], ids=["replay without topic", "replay with topic"])
 def both(request: pytest.FixtureRequest) -> Iterator[Both]:
     """A publisher, and a subscriber that has joined."""
-    with publishing(topic_frame=request.param) as publisher:
-        subscriber = EventSubscriber(publisher.endpoint, publisher.replay_endpoint, topic="kv-events")
+    with publishing(topic_frame=request.param) as publisher, closing(
+        EventSubscriber(publisher.endpoint, publisher.replay_endpoint, topic="kv-events")
+    ) as subscriber:
         publisher.joined()
         yield publisher, subscriber
-        subscriber.close()
 
 
 def drained(subscriber: EventSubscriber, count: int) -> list[Batch]:
@@ -66,12 +67,13 @@ def test_batches_come_in_order_decoded_and_timed(both: Both) -> None:
 def test_what_was_published_before_the_join_is_fetched_by_sync() -> None:
     with publishing() as publisher:
         publisher.publish(3)
-        subscriber = EventSubscriber(publisher.endpoint, publisher.replay_endpoint, topic="kv-events")
-        assert subscriber.sync(BOUND_S) == 2
-        batches = subscriber.drain()
-        assert [(batch.seq, batch.replayed) for batch in batches] == [(0, True), (1, True), (2, True)]
-        assert slugs(subscriber) == []
-        subscriber.close()
+        with closing(
+            EventSubscriber(publisher.endpoint, publisher.replay_endpoint, topic="kv-events")
+        ) as subscriber:
+            assert subscriber.sync(BOUND_S) == 2
+            batches = subscriber.drain()
+            assert [(batch.seq, batch.replayed) for batch in batches] == [(0, True), (1, True), (2, True)]
+            assert slugs(subscriber) == []
 
 
 def test_what_was_published_before_the_join_is_also_fetched_when_the_next_one_comes(both: Both) -> None:
@@ -235,18 +237,16 @@ def test_odd_replies_are_findings_and_the_good_ones_count(both: Both) -> None:
 
 def test_other_topics_are_not_heard() -> None:
     with publishing(topic="mine") as publisher:
-        subscriber = EventSubscriber(publisher.endpoint, None, topic="mine")
-        publisher.joined()
-        publisher.frames(b"other", b"\0" * 8, b"x")
-        publisher.publish(1)
-        assert stamps(drained(subscriber, 1)) == [0.0]
-        assert slugs(subscriber) == []
-        subscriber.close()
+        with closing(EventSubscriber(publisher.endpoint, None, topic="mine")) as subscriber:
+            publisher.joined()
+            publisher.frames(b"other", b"\0" * 8, b"x")
+            publisher.publish(1)
+            assert stamps(drained(subscriber, 1)) == [0.0]
+            assert slugs(subscriber) == []
 
 
 def test_without_a_replay_socket_gaps_are_told_and_sync_says_that_it_cannot_know() -> None:
-    with publishing() as publisher:
-        subscriber = EventSubscriber(publisher.endpoint)
+    with publishing() as publisher, closing(EventSubscriber(publisher.endpoint)) as subscriber:
         publisher.joined()
         publisher.publish(1)
         publisher.publish(2, live=False)
@@ -255,28 +255,25 @@ def test_without_a_replay_socket_gaps_are_told_and_sync_says_that_it_cannot_know
         assert slugs(subscriber) == ["sequence-gap"]
         assert subscriber.sync(0.05) is None
         assert slugs(subscriber) == []
-        subscriber.close()
 
 
 def test_a_worker_that_connects_is_heard_by_binding() -> None:
     with reserve_ports(1) as ports, zmq.Context() as context, context.socket(zmq.XPUB) as live:
         endpoint = f"tcp://127.0.0.1:{ports.numbers[0]}"
-        subscriber = EventSubscriber(endpoint, bind=True)
-        live.connect(endpoint)
-        assert live.poll(int(BOUND_S * 1000))
-        live.send_multipart([b"", b"\0" * 8, b"garbage"])
-        drained(subscriber, 1)
-        subscriber.close()
+        with closing(EventSubscriber(endpoint, bind=True)) as subscriber:
+            live.connect(endpoint)
+            assert live.poll(int(BOUND_S * 1000))
+            live.send_multipart([b"", b"\0" * 8, b"garbage"])
+            drained(subscriber, 1)
 
 
 def test_nobody_there_is_no_error_and_no_hang() -> None:
     with reserve_ports(2) as ports:
         live, replay = (f"tcp://127.0.0.1:{number}" for number in ports.numbers)
-        subscriber = EventSubscriber(live, replay)
-        assert subscriber.drain() == []
-        assert subscriber.sync(0.05) is None
-        assert slugs(subscriber) == ["replay-truncated"]
-        subscriber.close()
+        with closing(EventSubscriber(live, replay)) as subscriber:
+            assert subscriber.drain() == []
+            assert subscriber.sync(0.05) is None
+            assert slugs(subscriber) == ["replay-truncated"]
 
 
 def test_a_peer_that_does_not_speak_the_protocol_is_no_error_and_no_hang() -> None:
@@ -295,18 +292,16 @@ def test_a_peer_that_does_not_speak_the_protocol_is_no_error_and_no_hang() -> No
         thread = threading.Thread(target=babble, args=(server,))
         thread.start()
         endpoint = f"tcp://127.0.0.1:{server.getsockname()[1]}"
-        subscriber = EventSubscriber(endpoint, endpoint)
-        assert subscriber.sync(0.3) is None
-        assert subscriber.drain() == []
-        subscriber.close()
+        with closing(EventSubscriber(endpoint, endpoint)) as subscriber:
+            assert subscriber.sync(0.3) is None
+            assert subscriber.drain() == []
         stop.set()
         thread.join()
 
 
 def test_findings_are_bounded_but_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_FINDINGS", 3)
-    with publishing() as publisher:
-        subscriber = EventSubscriber(publisher.endpoint)
+    with publishing() as publisher, closing(EventSubscriber(publisher.endpoint)) as subscriber:
         publisher.joined()
         for _ in range(10):
             publisher.frames(b"alone")
@@ -318,4 +313,3 @@ def test_findings_are_bounded_but_all_are_counted(monkeypatch: pytest.MonkeyPatc
         publisher.publish(1)
         drained(subscriber, 1)
         assert slugs(subscriber) == ["malformed-frames"]
-        subscriber.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from hypothesis.configuration import set_hypothesis_home_dir
 from rich.console import Console
 
 from tierfuzz.campaign import CampaignConfig, CampaignResult, run_campaign
@@ -73,6 +74,7 @@ def run(**given: Any) -> None:
     """
     out: Path | None = given["out"]
     logs = Path(tempfile.mkdtemp(prefix="tierfuzz-"))
+    set_hypothesis_home_dir(logs / "hypothesis")  # it would leave a folder where the user stands
     console = Console(stderr=given["json_"], quiet=given["json_"])
     try:
         result = run_campaign(campaign_config(given, logs), _listeners(console, logs, given["json_"]))
@@ -152,7 +154,7 @@ def _keep(result: CampaignResult, folder: Path, out: Path | None, console: Conso
     if out is None and not failures:
         return
     target = out or Path("tierfuzz-out")
-    shutil.copytree(folder, target, dirs_exist_ok=True)
+    shutil.copytree(folder, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("hypothesis"))
     (target / "result.json").write_bytes(as_json(result) + b"\n")
     for number, (policy, failure) in enumerate(failures, 1):
         (target / f"failure-{number}-{policy}.json").write_bytes(dump_program(failure.program))
@@ -164,5 +166,5 @@ def _keep(result: CampaignResult, folder: Path, out: Path | None, console: Conso
 
 def _with_logs(error: TierfuzzError, folder: Path, out: Path | None) -> TierfuzzError:
     target = out or Path("tierfuzz-out")
-    shutil.copytree(folder, target, dirs_exist_ok=True)
+    shutil.copytree(folder, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("hypothesis"))
     return type(error)(f"{error}\nlogs and journals are in {target}")
