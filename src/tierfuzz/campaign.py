@@ -13,10 +13,10 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.stateful import run_state_machine_as_test
 
 from tierfuzz.clock import SYSTEM_CLOCK
-from tierfuzz.errors import ExitCode
+from tierfuzz.errors import ExitCode, TierfuzzError
 from tierfuzz.fleet import Fleet
 from tierfuzz.machine import TierMachine
-from tierfuzz.program import FleetConfig, Program, WritePolicy
+from tierfuzz.program import FleetConfig, Operation, Program, WritePolicy
 from tierfuzz.runevents import CaseEnded, CaseStarted, Dispatcher, Listener, RunEnded, RunStarted
 from tierfuzz.runner import Runner
 from tierfuzz.verdict import Verdict
@@ -96,6 +96,14 @@ class _EnoughFound(BaseException):
     """Ends a campaign from inside a case; Hypothesis does not catch it."""
 
 
+class _Broken(BaseException):
+    """Carries an error of the environment past Hypothesis, which would call the run flaky instead."""
+
+    def __init__(self, error: TierfuzzError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 def run_campaign(config: CampaignConfig, listeners: Sequence[Listener] = ()) -> CampaignResult:
     """Run every policy in turn. Ctrl-C ends the campaign with what there is."""
     results: list[PolicyResult] = []
@@ -124,6 +132,8 @@ def _run_policy(config: CampaignConfig, fleet_config: FleetConfig, dispatcher: D
         result.interrupted = True
     except _EnoughFound:
         pass
+    except _Broken as broken:
+        raise broken.error from broken
     result.seconds = SYSTEM_CLOCK.monotonic() - started
     dispatcher.emit(RunEnded(result.interrupted))
     return result
@@ -161,6 +171,12 @@ def _machine(runner: Runner, result: PolicyResult, config: CampaignConfig) -> ty
         def begin(self) -> None:
             super().begin()
             runner.dispatcher.emit(CaseStarted(result.examples + 1))
+
+        def apply(self, operation: Operation) -> None:
+            try:
+                super().apply(operation)
+            except TierfuzzError as error:
+                raise _Broken(error) from error
 
         def conclude(self, verdicts: list[Verdict]) -> None:
             _record(self, result, verdicts)
