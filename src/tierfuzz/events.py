@@ -44,6 +44,7 @@ class BlockStored(msgspec.Struct, frozen=True):
     """Blocks became resident in the tier of `medium`; `parent` is the hash before the first of them.
 
     `tokens` has len(hashes) * block_size ids, or is empty where only the count is known (recordings).
+    `cache_salt`, `session_id` and `lora_name` are sent by 0.5.23 only, and only where they are set.
     """
 
     hashes: tuple[int, ...]
@@ -52,6 +53,9 @@ class BlockStored(msgspec.Struct, frozen=True):
     block_size: int
     medium: str | None
     lora_id: int | str | None = None
+    cache_salt: str | None = None
+    session_id: str | None = None
+    lora_name: str | None = None
 
     @property
     def tier(self) -> Tier:

@@ -70,8 +70,11 @@ def _keep(name: str, grown: npt.NDArray[np.int32]) -> None:
 
 
 def _token(name: str, index: int) -> int:
-    digest = hashlib.sha256(f"{name}/{index}".encode()).digest()
-    return 1 + int.from_bytes(digest[:4], "big") % VOCABULARY
+    return _id_of(f"{name}/{index}".encode())
+
+
+def _id_of(text: bytes) -> int:
+    return 1 + int.from_bytes(hashlib.sha256(text).digest()[:4], "big") % VOCABULARY
 
 
 def tokens_of(pieces: Iterable[Piece]) -> tuple[int, ...]:
@@ -95,6 +98,5 @@ def tokens_of_text(text: str) -> tuple[int, ...]:
 
 
 def _word_token(word: str) -> int:
-    if known := _WORD.fullmatch(word):
-        return int(known[1])
-    return 1 + int.from_bytes(hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest()[:4], "big") % VOCABULARY
+    known = _WORD.fullmatch(word)
+    return int(known[1]) if known else _id_of(word.encode("utf-8", "surrogatepass"))
