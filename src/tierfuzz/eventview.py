@@ -35,6 +35,9 @@ class EventView:
         self.ledger = ledger
         self._revived: set[int] = set()
         self._owners: dict[int, set[str]] = {}
+        self._certain: dict[tuple[Tier, int], set[str]] = {}
+        self.in_flight: str | None = None  # namespace of the only request that can cause events now
+        self.backs_up_own = True  # host stores of a lone request are of its own pages (not under write_back)
 
     def begin(self, namespace: str, hashes: tuple[int, ...]) -> None:
         """A namespace may hold these blocks from now on."""
@@ -48,18 +51,29 @@ class EventView:
                 self._revived.add(h)
 
     def apply(self, batch: Batch) -> None:
-        """Doubts that this batch settles; the ledger has its own copy of the batch."""
+        """Doubts that this batch settles or raises; the ledger has its own copy of the batch."""
         for event in batch.events:
             if isinstance(event, AllBlocksCleared):
                 self._revived.clear()
-            elif (
-                isinstance(event, BlockStored | BlockRemoved) and event.tier is Tier.DEVICE and self._revived
-            ):
+                self._certain.clear()
+                continue
+            self._follow_owners(event)
+            if isinstance(event, BlockStored | BlockRemoved) and event.tier is Tier.DEVICE and self._revived:
                 self._revived.difference_update(event.hashes)
+
+    def _follow_owners(self, event: BlockStored | BlockRemoved) -> None:
+        """Whose copy a store adds; after a removal it is open whose copies are left."""
+        if isinstance(event, BlockRemoved):
+            for h in event.hashes:
+                self._certain.pop((event.tier, h), None)
+        elif self.in_flight is not None and (event.tier is Tier.DEVICE or self.backs_up_own):
+            for h in event.hashes:
+                self._certain.setdefault((event.tier, h), set()).add(self.in_flight)
 
     def clear(self) -> None:
         """The worker is empty."""
         self._revived.clear()
+        self._certain.clear()
         self._owners.clear()
 
     def may_be_revived(self, h: int) -> bool:
@@ -80,13 +94,13 @@ class EventView:
 
     def leading_on_host(self, namespace: str, hashes: tuple[int, ...]) -> int:
         """Leading pages that are surely announced on host for this namespace."""
-        return _leading([bool(self.on_host(h)) and self._own(namespace, h) for h in hashes])
+        return _leading([self.surely_on_host(namespace, h) for h in hashes])
 
     def prefix(self, namespace: str, hashes: tuple[int, ...]) -> PrefixView:
         """Intervals for a prompt, `hashes` being the pages that a match may use."""
-        sure = [bool(self._copies(h)) and self._own(namespace, h) for h in hashes]
+        sure = [self._surely_held(namespace, h) for h in hashes]
         maybe = [bool(self._copies(h)) and self._may_own(namespace, h) for h in hashes]
-        device = [bool(self.on_device(h)) and self._own(namespace, h) for h in hashes]
+        device = [self.surely_on_device(namespace, h) for h in hashes]
         device_maybe = [
             (bool(self.on_device(h)) or self.may_be_revived(h)) and self._may_own(namespace, h)
             for h in hashes
@@ -98,8 +112,21 @@ class EventView:
     def _copies(self, h: int) -> int:
         return self.on_device(h) + self.on_host(h)
 
-    def _own(self, namespace: str, h: int) -> bool:
-        return self._owners.get(h) == {namespace}
+    def surely_on_host(self, namespace: str, h: int) -> bool:
+        """This namespace has a host copy: it is the only owner, or there are copies for all owners."""
+        return self._may_own(namespace, h) and self._sure(Tier.HOST, namespace, h)
+
+    def surely_on_device(self, namespace: str, h: int) -> bool:
+        """This namespace has a device copy."""
+        return self._may_own(namespace, h) and self._sure(Tier.DEVICE, namespace, h)
+
+    def _sure(self, tier: Tier, namespace: str, h: int) -> bool:
+        if namespace in self._certain.get((tier, h), ()):
+            return True
+        return self.ledger.count(0, tier, h) >= len(self._owners[h])
+
+    def _surely_held(self, namespace: str, h: int) -> bool:
+        return self.surely_on_host(namespace, h) or self.surely_on_device(namespace, h)
 
     def _may_own(self, namespace: str, h: int) -> bool:
         return namespace in self._owners.get(h, ())

@@ -1,4 +1,4 @@
-"""Recordings of a real engine: typed reading, and which event belongs to which operation."""
+"""Recordings of a real engine: typed reading and writing, and which event belongs to which operation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from tierfuzz.errors import FormatError
+from tierfuzz.errors import FormatError, UsageError
 from tierfuzz.events import AllBlocksCleared, BlockRemoved, BlockStored, KvEvent
 from tierfuzz.observation import TierSplit
 from tierfuzz.program import WritePolicy
@@ -22,7 +22,7 @@ OPERATION_START_S = 0.004  # the end of an operation can be published just after
 
 
 class Header(msgspec.Struct, tag="header"):
-    """First line of a recording; sizes in tokens."""
+    """First line of a recording; sizes in tokens. `extra` keeps the fields that have no name here."""
 
     format: int
     engine: str
@@ -38,6 +38,7 @@ class Header(msgspec.Struct, tag="header"):
     tree_core: str | None = None
     storage_backend: str | None = None
     storage_extra_config: str | None = None
+    extra: dict[str, Any] = {}
 
 
 class OpRecord(msgspec.Struct, tag="op"):
@@ -63,9 +64,14 @@ class OpRecord(msgspec.Struct, tag="op"):
     num_retractions: int | None = None
     error: str | None = None
 
+    @property
+    def ended(self) -> float:
+        """When the response was in, on the clock of `t`."""
+        return self.t + self.ms / 1000
+
 
 class BatchRecord(msgspec.Struct, tag="batch"):
-    """One message of the event socket; `events` as in the file."""
+    """One message of the event socket; `events` as in the file, arrays (0.5.17) or maps (0.5.23)."""
 
     t: float
     seq: int
@@ -88,69 +94,124 @@ class Recording:
     batches: list[BatchRecord]
 
 
-_line: msgspec.json.Decoder[Header | OpRecord | BatchRecord] = msgspec.json.Decoder(
-    Header | OpRecord | BatchRecord
-)
+# the events of a file ------------------------------------------------------------------------------
+class _Stored(msgspec.Struct, array_like=True, tag="BlockStored"):
+    block_hashes: tuple[int, ...]
+    parent_block_hash: int | None
+    token_ids: int
+    block_size: int
+    lora_id: int | str | None
+    medium: str | None
+
+
+class _Removed(msgspec.Struct, array_like=True, tag="BlockRemoved"):
+    block_hashes: tuple[int, ...]
+    medium: str | None
+
+
+class _Cleared(msgspec.Struct, array_like=True, tag="AllBlocksCleared"):
+    pass
+
+
+_ArrayEvent = _Stored | _Removed | _Cleared
+
+
+def _typed(event: Any) -> KvEvent:
+    fields = _as_array(event) if isinstance(event, dict) else event
+    read: _ArrayEvent = msgspec.convert(fields, _ArrayEvent)  # type: ignore[arg-type]
+    if isinstance(read, _Stored):
+        return BlockStored(
+            read.block_hashes, read.parent_block_hash, (), read.block_size, read.medium, read.lora_id
+        )
+    if isinstance(read, _Removed):
+        return BlockRemoved(read.block_hashes, read.medium)
+    return AllBlocksCleared()
+
+
+_ORDER = {
+    "BlockStored": _Stored.__struct_fields__,
+    "BlockRemoved": _Removed.__struct_fields__,
+    "AllBlocksCleared": (),
+}
+
+
+def _as_array(event: dict[str, Any]) -> list[Any]:
+    """The map form as an array."""
+    kind = event.get("type")
+    return [kind, *(event.get(key) for key in _ORDER.get(str(kind), ()))]
+
+
+# files ---------------------------------------------------------------------------------------------
+_records: msgspec.json.Decoder[OpRecord | BatchRecord] = msgspec.json.Decoder(OpRecord | BatchRecord)
 
 
 def read_recording(path: Path) -> Recording:
     """Read a .jsonl or .jsonl.xz recording; FormatError names the line that is wrong."""
-    header: Header | None = None
-    ops: list[OpRecord] = []
-    batches: list[BatchRecord] = []
-    for number, line in enumerate(_lines(path), 1):
-        record = _record(path, number, line)
-        if header is None:
-            header = _checked_header(path, record)
-        elif isinstance(record, OpRecord):
-            ops.append(record)
-        elif isinstance(record, BatchRecord):
-            batches.append(record)
-    if header is None:
+    lines = _lines(path)
+    first = next(lines, None)
+    if first is None:
         raise FormatError(f"{path}: empty file; expected a recording that starts with its header")
+    header = _header(path, *first)
+    records = [_record(path, number, line) for number, line in lines]
+    ops = [record for record in records if isinstance(record, OpRecord)]
+    batches = [record for record in records if isinstance(record, BatchRecord)]
     return Recording(path, header, sorted(ops, key=lambda op: op.t), sorted(batches, key=lambda b: b.seq))
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
         with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as file:
-            yield from (line for line in file if line.strip())
+            yield from ((number, line) for number, line in enumerate(file, 1) if line.strip())
     except (OSError, lzma.LZMAError, EOFError) as error:
         raise FormatError(f"{path}: cannot be read ({error}); expected .jsonl or .jsonl.xz") from error
 
 
-def _record(path: Path, number: int, line: bytes) -> Header | OpRecord | BatchRecord:
+def _header(path: Path, number: int, line: bytes) -> Header:
     try:
-        return _line.decode(line)
+        fields = msgspec.json.decode(line, type=dict[str, Any])
+        kind, version = fields.get("type"), fields.get("format")
+        if kind != "header":
+            raise FormatError(f"{path}, line {number}: expected the header of a recording, got {kind!r}")
+        if version != RECORDING_FORMAT:
+            raise FormatError(f"{path}: recording format {version!r}; expected format {RECORDING_FORMAT}")
+        known = {"type", *Header.__struct_fields__} - {"extra"}
+        extra = {key: value for key, value in fields.items() if key not in known}
+        return msgspec.convert({**fields, "extra": extra}, Header)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise FormatError(f"{path}, line {number}: not a header of a recording ({error})") from error
+
+
+def _record(path: Path, number: int, line: bytes) -> OpRecord | BatchRecord:
+    try:
+        record = _records.decode(line)
+        if isinstance(record, BatchRecord):
+            record.typed()
+        return record
+    except (msgspec.DecodeError, UnicodeDecodeError, UsageError) as error:
         raise FormatError(f"{path}, line {number}: not a record of a recording ({error})") from error
 
 
-def _checked_header(path: Path, record: Header | OpRecord | BatchRecord) -> Header:
-    if not isinstance(record, Header):
-        raise FormatError(f"{path}, line 1: expected the header of a recording")
-    if record.format != RECORDING_FORMAT:
-        raise FormatError(f"{path}: recording format {record.format}; expected format {RECORDING_FORMAT}")
-    return record
+def write_recording(path: Path, recording: Recording) -> None:
+    """Write in the order of arrival, compressed if the name ends in .xz; reading gives the same back."""
+    arrivals: list[tuple[float, OpRecord | BatchRecord]] = [(op.ended, op) for op in recording.ops]
+    arrivals += [(batch.t, batch) for batch in recording.batches]
+    arrivals.sort(key=lambda arrival: arrival[0])
+    lines = [_header_line(recording.header), *(_line(record) for _, record in arrivals)]
+    with lzma.open(path, "wb") if path.suffix == ".xz" else path.open("wb") as file:
+        file.writelines(line + b"\n" for line in lines)
 
 
-def _typed(event: Any) -> KvEvent:
-    if isinstance(event, dict):
-        kind = event.get("type")
-        hashes, medium = tuple(event.get("block_hashes", ())), event.get("medium")
-        parent, size = event.get("parent_block_hash"), event.get("block_size", 0)
-    else:
-        kind = event[0]
-        hashes = tuple(event[1]) if len(event) > 1 else ()
-        medium = event[6] if kind == "BlockStored" else event[2] if len(event) > 2 else None
-        parent, size = (event[2], event[4]) if kind == "BlockStored" else (None, 0)
-    if kind == "BlockStored":
-        return BlockStored(hashes, parent, (), size, medium)
-    if kind == "BlockRemoved":
-        return BlockRemoved(hashes, medium)
-    return AllBlocksCleared()
+def _header_line(header: Header) -> bytes:
+    fields = msgspec.to_builtins(header)
+    extra = fields.pop("extra")
+    return msgspec.json.encode({**{k: v for k, v in fields.items() if v is not None}, **extra})
 
 
+def _line(record: OpRecord | BatchRecord) -> bytes:
+    return msgspec.json.encode(record)
+
+
+# windows -------------------------------------------------------------------------------------------
 def windows(recording: Recording) -> list[list[tuple[int, KvEvent]]]:
     """Per operation, its events with the index of their batch, by publish time.
 
@@ -159,7 +220,7 @@ def windows(recording: Recording) -> list[list[tuple[int, KvEvent]]]:
     """
     ops, batches = recording.ops, recording.batches
     found: list[list[tuple[int, KvEvent]]] = [[] for _ in ops]
-    if not batches:
+    if not batches or not ops:
         return found
     shift = min(batch.t - batch.ts for batch in batches)
     starts = [op.t + (OPERATION_START_S if op.op == "generate" else 0.0) for op in ops]
@@ -177,3 +238,20 @@ def _give_back(found: list[list[tuple[int, KvEvent]]], at: int) -> None:
     if cleared and cleared[0] > 0:
         found[at - 1] += found[at][: cleared[0]]
         found[at] = found[at][cleared[0] :]
+
+
+def groups(recording: Recording) -> list[list[int]]:
+    """Operations, by index, that really overlapped in time; one that ran alone is a group of its own.
+
+    The events of a group are the windows of its operations, one after another: inside a group nothing says
+    whose an event is.
+    """
+    found: list[list[int]] = []
+    ended = float("-inf")
+    for index, op in enumerate(recording.ops):
+        if op.t < ended:
+            found[-1].append(index)
+        else:
+            found.append([index])
+        ended = max(ended, op.ended)
+    return found

@@ -117,9 +117,12 @@ class Runner(WorkerControl):
             mine = [request for request in operation.requests if request.worker == index]
             made = [(request, resolve(request.prompt, self._outputs)) for request in mine]
             self.make_room_for(worker, sum(len(tokens) + r.outputs for r, tokens in made))
-            worker.judge.expect_together(made)
+            at_rest = worker.held_tokens is None and self.rest(worker)
+            worker.judge.expect_together(made, at_rest=at_rest)
             calls = [self._call(request, tokens) for request, tokens in made]
             self._receive(worker, made, worker.client.generate_many(calls))
+            if at_rest:
+                self.rest(worker)
 
     def _fill(self, operation: Fill) -> None:
         worker = self.worker(operation.worker)

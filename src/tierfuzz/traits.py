@@ -11,10 +11,12 @@ class Traits:
     """`seeded_namespaces`: block hashes differ between namespaces (default simulated worker).
 
     `removal_first`: under write_back the device removal is published before the host store.
+    `silent_revival`: recomputed pages over a host-only node come to the device without an event (B7).
     """
 
     seeded_namespaces: bool = False
     removal_first: bool = True
+    silent_revival: bool = True
 
     def seed(self, namespace: str) -> bytes:
         """What the hash chain of a namespace starts from."""

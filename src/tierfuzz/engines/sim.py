@@ -56,7 +56,7 @@ class SimDriver:
     def traits(self, config: FleetConfig) -> Traits:
         """From the rules of the profile."""
         rules = rules_for(config.profile)
-        return Traits(not rules.namespace_aliasing, rules.removal_first)
+        return Traits(not rules.namespace_aliasing, rules.removal_first, rules.silent_revival)
 
     def event_wire(self, config: FleetConfig) -> Wire:
         """That of the engine version whose profile it has."""

@@ -16,6 +16,7 @@ from tierfuzz.forecast.history import History, common_prefix, leading_in
 from tierfuzz.hashing import page_hashes
 from tierfuzz.ledger import Ledger
 from tierfuzz.observation import Observation, TierSplit
+from tierfuzz.oracles.burst import BurstWatch, check_burst, member_of
 from tierfuzz.oracles.docket import Docket
 from tierfuzz.oracles.registry import ORACLE_OF_FAULT, TRANSPORT_FAULTS
 from tierfuzz.oracles.replies import Contents, Expectation, check_reply
@@ -51,6 +52,7 @@ class Judge:
         self.history = History()
         self.ledger = Ledger()
         self.view = EventView(self.ledger)
+        self.view.backs_up_own = fleet.policy != "write_back" and not storage
         self.contract = Contract(fleet, self.history)
         self._stream = Stream(self.docket, self.ledger, self.view, fleet.policy, self.traits, storage)
         self._rest = RestChecks(
@@ -68,20 +70,32 @@ class Judge:
         self, generate: Generate, tokens: tuple[int, ...], *, at_rest: bool, alone: bool = True
     ) -> Forecast:
         """A request is about to be sent. `at_rest`: rest is proved and every event is in hand."""
-        expectation = self._expectation(generate, tokens, quiet=at_rest and alone and not self._held_copies)
+        quiet = at_rest and alone and not self._held_copies
+        expectation = self._expectation(generate, tokens, quiet=quiet)
+        self.view.in_flight = expectation.namespace if quiet else None
         self._begin(generate, expectation)
         return expectation.forecast
 
-    def expect_together(self, requests: Sequence[tuple[Generate, tuple[int, ...]]]) -> None:
+    def expect_together(
+        self, requests: Sequence[tuple[Generate, tuple[int, ...]]], *, at_rest: bool = False
+    ) -> None:
         """Requests are about to be sent together: each may be computed before any other (6.6, O1)."""
         made = [self._expectation(generate, tokens, quiet=False) for generate, tokens in requests]
+        spaces = {own.namespace for own in made}
+        self.view.in_flight = spaces.pop() if at_rest and len(spaces) == 1 else None
         for (generate, _), own in zip(requests, made, strict=True):
             mates = [mate for mate in made if mate is not own and mate.namespace == own.namespace]
             shared = max((common_prefix(own.hashes, mate.hashes) for mate in mates), default=0)
             most = max(own.forecast.most, min(shared, own.forecast.limit))
             wider = Forecast(own.forecast.limit, most, 0, 0)
             self._begin(generate, replace(own, forecast=wider, view=None))
+        self._watch(made if at_rest and not self._held_copies else [])
         self.reach["overlap"] += 1
+
+    def _watch(self, made: list[Expectation]) -> None:
+        """Follow a burst that began at rest until rest is proved again."""
+        members = [member_of(own, self.view) for own in made]
+        self._stream.watch = BurstWatch(members) if members else None
 
     def _expectation(self, generate: Generate, tokens: tuple[int, ...], quiet: bool) -> Expectation:
         namespace = generate.namespace or ""
@@ -132,8 +146,14 @@ class Judge:
             self._note_tiers(expected, seen.split or TierSplit())
             self.view.candidates(hashes[expected.forecast.limit :])
             self._contents.check(expected, seen)
+        self._note_member(expected, seen, hashes)
         if seen.status == "ok":
             self._complete(generate, expected, seen, hashes)
+
+    def _note_member(self, expected: Expectation, seen: Observation, hashes: tuple[int, ...]) -> None:
+        for member in self._stream.watch.members if self._stream.watch else ():
+            if member.expected.operation == expected.operation:
+                member.seen, member.hashes = seen, hashes
 
     def _complete(
         self, generate: Generate, expected: Expectation, seen: Observation, hashes: tuple[int, ...]
@@ -184,6 +204,9 @@ class Judge:
         """Rest was proved and every event is in hand."""
         self.history.rest()
         self.reach["at-rest"] += 1
+        watch, self._stream.watch = self._stream.watch, None
+        if watch is not None:
+            check_burst(self.docket, self.fleet.page_size, watch, self.view, self.traits.silent_revival)
         self._rest.check(self._operation, self._just_flushed)
 
     def gauges(self, metrics: dict[str, float]) -> None:
@@ -208,6 +231,7 @@ class Judge:
         self.reach["restart"] += 1
 
     def _empty(self) -> None:
+        self._stream.watch = None
         self.history.clear()
         self.view.clear()
         self._rest.hits.clear()

@@ -70,6 +70,31 @@ _ALL = (
         Scope.AT_REST,
         "At rest something is still locked or charged that no request, copy or event accounts for.",
     ),
+    Oracle(
+        "overlap-miss",
+        Scope.AT_REST,
+        "Pages that were in the tree before a burst and never left it were not served to a request of it.",
+    ),
+    Oracle(
+        "overlap-excess",
+        Scope.AT_REST,
+        "A request of a burst was served more than was there before or than a mate can have brought.",
+    ),
+    Oracle(
+        "load-accounting",
+        Scope.AT_REST,
+        "The host tokens reported in a burst are not the pages that its events show being loaded.",
+    ),
+    Oracle(
+        "host-unseen",
+        Scope.AT_REST,
+        "Pages that were on host only before a burst were served in it, and no request reports them as host.",
+    ),
+    Oracle(
+        "insert-bound",
+        Scope.AT_REST,
+        "Pages that a finished request must have inserted were never announced.",
+    ),
     Oracle("hang", Scope.ALWAYS, "A request, or rest, did not come within its bound."),
     Oracle("crash", Scope.ALWAYS, "The worker process ended by itself, or closed its connections."),
 )

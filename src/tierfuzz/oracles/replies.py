@@ -94,8 +94,8 @@ def _check_forecast(docket: Docket, page: int, expected: Expectation, cached: in
 def _check_view(
     docket: Docket, page: int, expected: Expectation, view: PrefixView, cached: int, split: TierSplit
 ) -> None:
-    host_part = (view.total.high - view.device.low) * page
-    if 0 < host_part < LOAD_BACK_LEAST:
+    least, most = view.total.low - view.device.high, view.total.high - view.device.low
+    if most > 0 and max(1, least) * page < LOAD_BACK_LEAST:
         docket.unknown("ledger-accounting", expected.operation, "a host part this short may be declined")
         return
     total, device = cached // page, split.device // page

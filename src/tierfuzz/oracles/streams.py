@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tierfuzz.events import Batch, BlockRemoved, BlockStored, Tier
+from tierfuzz.events import Batch, BlockRemoved, BlockStored, KvEvent, Tier
 from tierfuzz.eventview import EventView
 from tierfuzz.ledger import Ledger
+from tierfuzz.oracles.burst import BurstWatch
 from tierfuzz.oracles.docket import Docket
 from tierfuzz.oracles.registry import ORACLE_OF_FAULT
 from tierfuzz.program import WritePolicy
@@ -29,6 +30,7 @@ class Stream:
         self._policy = policy
         self._traits = traits
         self._storage = storage
+        self.watch: BurstWatch | None = None
         self.uncopied: set[int] = set()  # device-resident blocks without an announced host copy
         self.dropped: set[int] = set()  # left the device without one
 
@@ -50,9 +52,21 @@ class Stream:
         for event in batch.events:
             single = Batch(batch.seq, batch.ts, batch.rank, (event,))
             self._judge_order(single, operation)
+            self._watch_stores(event)
             self._view.apply(single)
             self._book(single, operation)
+            self._watch_removals(event)
             self._follow(single)
+
+    def _watch_stores(self, event: KvEvent) -> None:
+        if self.watch is not None and isinstance(event, BlockStored) and event.tier is Tier.DEVICE:
+            for h in event.hashes:
+                self.watch.store(self._view, h)
+
+    def _watch_removals(self, event: KvEvent) -> None:
+        if self.watch is not None and isinstance(event, BlockRemoved):
+            for h in event.hashes:
+                self.watch.removed(self._view, h)
 
     def _count_holds(self, batch: Batch) -> None:
         found = {ORACLE_OF_FAULT[fault.slug] for fault in batch.faults}
