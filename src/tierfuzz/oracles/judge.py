@@ -18,6 +18,7 @@ from tierfuzz.ledger import Ledger
 from tierfuzz.observation import Observation, TierSplit
 from tierfuzz.oracles.burst import BurstWatch, check_burst, member_of
 from tierfuzz.oracles.docket import Docket
+from tierfuzz.oracles.reach import note_sent, note_tiers
 from tierfuzz.oracles.registry import ORACLE_OF_FAULT, TRANSPORT_FAULTS
 from tierfuzz.oracles.replies import Contents, Expectation, check_reply
 from tierfuzz.oracles.rest import RestChecks
@@ -113,14 +114,7 @@ class Judge:
         self._open[generate.id] = replace(made, began=began)
         self._operation = generate.id
         self._just_flushed = False
-        self._note_reach(generate, made)
-
-    def _note_reach(self, generate: Generate, made: Expectation) -> None:
-        self.reach[generate.role] += 1
-        self.reach["namespace"] += bool(made.namespace)
-        self.reach["exact-multiple"] += len(made.tokens) % self.fleet.page_size == 0
-        self.reach["forecast-host-only"] += bool(made.forecast.host_only)
-        self.reach["held-copies"] += self._held_copies
+        note_sent(self.reach, generate, made, self.fleet.page_size, self._held_copies)
 
     def _announced(self, namespace: str, hashes: tuple[int, ...]) -> int:
         return self.view.leading_on_host(namespace, hashes)
@@ -143,7 +137,7 @@ class Judge:
         self.reach["aborted"] += seen.status == "aborted"
         if seen.prompt_tokens is not None:
             check_reply(self.docket, self.fleet.page_size, expected, seen)
-            self._note_tiers(expected, seen.split or TierSplit())
+            note_tiers(self.reach, expected, seen.split or TierSplit())
             self.view.candidates(hashes[expected.forecast.limit :])
             self._contents.check(expected, seen)
         self._note_member(expected, seen, hashes)
@@ -166,13 +160,6 @@ class Judge:
             self._rest.hits[h] += 1
         if generate.role != "filler" and sure:
             self._known.append((generate, expected.tokens, expected.hashes))
-
-    def _note_tiers(self, expected: Expectation, split: TierSplit) -> None:
-        self.reach["device-hit"] += bool(split.device)
-        self.reach["host-hit"] += bool(split.host)
-        self.reach["storage-hit"] += bool(split.storage)
-        self.reach["mixed-hit"] += bool(split.device and split.host)
-        self.reach["probe-host-only"] += bool(expected.forecast.host_only and split.host)
 
     # what the worker said --------------------------------------------------------------------------
     def batch(self, batch: Batch) -> None:
