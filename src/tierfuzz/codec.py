@@ -52,7 +52,7 @@ _frames = msgspec.msgpack.Decoder(_Frame)
 _items = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _values = msgspec.msgpack.Decoder()
 _encoder = msgspec.msgpack.Encoder()
-_short = reprlib.repr  # bounded in length and depth: foreign data may be nested
+_MOST_SHOWN = 120  # characters of foreign data in the detail of a fault
 
 
 class _Unreadable(Exception):
@@ -186,6 +186,14 @@ def medium_faults(event: KvEvent) -> list[EventFault]:
         medium = _short(event.medium)
         return [EventFault("unknown-medium", f"{kind} of {len(event.hashes)} blocks in {medium}")]
     return []
+
+
+def _short(value: Any) -> str:
+    """Bounded in depth and length: foreign data may be nested, and each level multiplies."""
+    shown = reprlib.Repr()
+    shown.maxlevel = 3
+    text = shown.repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def _is_int(value: Any) -> bool:
