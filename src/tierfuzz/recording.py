@@ -64,11 +64,6 @@ class OpRecord(msgspec.Struct, tag="op"):
     num_retractions: int | None = None
     error: str | None = None
 
-    @property
-    def ended(self) -> float:
-        """When the response was in, on the clock of `t`."""
-        return self.t + self.ms / 1000
-
 
 class BatchRecord(msgspec.Struct, tag="batch"):
     """One message of the event socket; `events` as in the file, arrays (0.5.17) or maps (0.5.23)."""
@@ -118,7 +113,7 @@ _ArrayEvent = _Stored | _Removed | _Cleared
 
 def _typed(event: Any) -> KvEvent:
     fields = _as_array(event) if isinstance(event, dict) else event
-    read: _ArrayEvent = msgspec.convert(fields, _ArrayEvent)  # type: ignore[arg-type]
+    read: _ArrayEvent = msgspec.convert(fields, _ArrayEvent)
     if isinstance(read, _Stored):
         return BlockStored(
             read.block_hashes, read.parent_block_hash, (), read.block_size, read.medium, read.lora_id
@@ -142,6 +137,8 @@ def _as_array(event: dict[str, Any]) -> list[Any]:
 
 
 # files ---------------------------------------------------------------------------------------------
+_FLUSH = ("type", "op", "t", "status", "note")
+_REPLY = ("output_ids", "prompt_tokens", "completion_tokens", "cached_tokens", "cached_tokens_details")
 _records: msgspec.json.Decoder[OpRecord | BatchRecord] = msgspec.json.Decoder(OpRecord | BatchRecord)
 
 
@@ -169,16 +166,16 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def _header(path: Path, number: int, line: bytes) -> Header:
     try:
         fields = msgspec.json.decode(line, type=dict[str, Any])
-        kind, version = fields.get("type"), fields.get("format")
-        if kind != "header":
-            raise FormatError(f"{path}, line {number}: expected the header of a recording, got {kind!r}")
+        if fields.get("type") != "header":
+            raise FormatError(f"{path}, line 1: expected the header of a recording")
+        version = fields.get("format")
         if version != RECORDING_FORMAT:
             raise FormatError(f"{path}: recording format {version!r}; expected format {RECORDING_FORMAT}")
-        known = {"type", *Header.__struct_fields__} - {"extra"}
-        extra = {key: value for key, value in fields.items() if key not in known}
+        named = {"type", *Header.__struct_fields__} - {"extra"}
+        extra = {key: value for key, value in fields.items() if key not in named}
         return msgspec.convert({**fields, "extra": extra}, Header)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise FormatError(f"{path}, line {number}: not a header of a recording ({error})") from error
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _refused(path, number, error) from error
 
 
 def _record(path: Path, number: int, line: bytes) -> OpRecord | BatchRecord:
@@ -187,28 +184,41 @@ def _record(path: Path, number: int, line: bytes) -> OpRecord | BatchRecord:
         if isinstance(record, BatchRecord):
             record.typed()
         return record
-    except (msgspec.DecodeError, UnicodeDecodeError, UsageError) as error:
-        raise FormatError(f"{path}, line {number}: not a record of a recording ({error})") from error
+    except (msgspec.DecodeError, RecursionError, UsageError) as error:
+        raise _refused(path, number, error) from error
+
+
+def _refused(path: Path, number: int, error: Exception) -> FormatError:
+    return FormatError(f"{path}, line {number}: not a record of a recording ({error})")
 
 
 def write_recording(path: Path, recording: Recording) -> None:
     """Write in the order of arrival, compressed if the name ends in .xz; reading gives the same back."""
-    arrivals: list[tuple[float, OpRecord | BatchRecord]] = [(op.ended, op) for op in recording.ops]
-    arrivals += [(batch.t, batch) for batch in recording.batches]
+    arrivals: list[tuple[float, dict[str, Any]]] = [
+        *((op.t + op.ms / 1000, _op_fields(op)) for op in recording.ops),
+        *((batch.t, msgspec.to_builtins(batch)) for batch in recording.batches),
+    ]
     arrivals.sort(key=lambda arrival: arrival[0])
-    lines = [_header_line(recording.header), *(_line(record) for _, record in arrivals)]
+    lines = [_header_fields(recording.header), *(fields for _, fields in arrivals)]
     with lzma.open(path, "wb") if path.suffix == ".xz" else path.open("wb") as file:
-        file.writelines(line + b"\n" for line in lines)
+        file.writelines(msgspec.json.encode(fields) + b"\n" for fields in lines)
 
 
-def _header_line(header: Header) -> bytes:
-    fields = msgspec.to_builtins(header)
-    extra = fields.pop("extra")
-    return msgspec.json.encode({**{k: v for k, v in fields.items() if v is not None}, **extra})
+def _header_fields(header: Header) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(header)
+    extra: dict[str, Any] = fields.pop("extra")
+    return {key: value for key, value in fields.items() if value is not None} | extra
 
 
-def _line(record: OpRecord | BatchRecord) -> bytes:
-    return msgspec.json.encode(record)
+def _op_fields(op: OpRecord) -> dict[str, Any]:
+    """What was sent or seen; a reply's fields stand there even when they are null."""
+    fields: dict[str, Any] = msgspec.to_builtins(op)
+    if op.op == "flush":
+        return {key: value for key, value in fields.items() if key in _FLUSH}
+    if op.cached_tokens_details is not None:
+        fields["cached_tokens_details"] = {"device": 0, "host": 0} | fields["cached_tokens_details"]
+    unset = {key for key, value in fields.items() if value is None or value is False}
+    return {key: value for key, value in fields.items() if key in _REPLY or key not in unset}
 
 
 # windows -------------------------------------------------------------------------------------------
@@ -238,20 +248,3 @@ def _give_back(found: list[list[tuple[int, KvEvent]]], at: int) -> None:
     if cleared and cleared[0] > 0:
         found[at - 1] += found[at][: cleared[0]]
         found[at] = found[at][cleared[0] :]
-
-
-def groups(recording: Recording) -> list[list[int]]:
-    """Operations, by index, that really overlapped in time; one that ran alone is a group of its own.
-
-    The events of a group are the windows of its operations, one after another: inside a group nothing says
-    whose an event is.
-    """
-    found: list[list[int]] = []
-    ended = float("-inf")
-    for index, op in enumerate(recording.ops):
-        if op.t < ended:
-            found[-1].append(index)
-        else:
-            found.append([index])
-        ended = max(ended, op.ended)
-    return found
