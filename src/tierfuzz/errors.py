@@ -13,6 +13,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     ENVIRONMENT = 3
     VACUOUS = 4
+    INTERRUPTED = 130  # Ctrl-C, as a shell says it
 
 
 class TierfuzzError(Exception):

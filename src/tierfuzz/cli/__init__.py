@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any
+import traceback
+from typing import Any, NamedTuple
 
 import click
 
 from tierfuzz import __version__
 
+
+class _Command(NamedTuple):
+    """Where a command is, and its line in `tierfuzz --help` (so that help imports none of them)."""
+
+    place: str
+    summary: str
+
+
 COMMANDS = {
-    "run": "tierfuzz.cli.run:run",
-    "replay": "tierfuzz.cli.replay:replay",
-    "conform": "tierfuzz.cli.conform:conform",
-    "sim": "tierfuzz.sim.options:command",
-    "oracles": "tierfuzz.cli.lists:oracles",
-    "faults": "tierfuzz.cli.lists:faults",
+    "run": _Command("tierfuzz.cli.run:run", "Fuzz a fleet under one or all write policies."),
+    "replay": _Command("tierfuzz.cli.replay:replay", "Run a program, or the last case of a journal, again."),
+    "conform": _Command("tierfuzz.cli.conform:conform", "Hold recordings of real engines against the model."),
+    "sim": _Command("tierfuzz.sim.options:command", "Serve a simulated worker, with the engine's own flags."),
+    "oracles": _Command("tierfuzz.cli.lists:oracles", "List the oracles: slug, scope and what each says."),
+    "faults": _Command("tierfuzz.cli.lists:faults", "List the faults that --plant knows."),
 }
 
 
 class _LazyGroup(click.Group):
-    """Loads a command's module when the command is looked up; TierfuzzError becomes one message."""
+    """Loads a command when it is called; an error on purpose becomes one message and its exit code."""
 
     def list_commands(self, _: click.Context) -> list[str]:
         """Names, in the order of use."""
@@ -31,21 +40,29 @@ class _LazyGroup(click.Group):
         """The command of a name, or None."""
         if name not in COMMANDS:
             return None
-        module, attribute = COMMANDS[name].split(":")
+        module, attribute = COMMANDS[name].place.split(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.summary) for name, command in COMMANDS.items()])
+
     def invoke(self, context: click.Context) -> Any:
-        """Run; an error on purpose is printed and decides the exit code."""
-        from tierfuzz.errors import TierfuzzError
+        """Run; what ends a command is said in one line, and decides the exit code."""
+        from tierfuzz.errors import ExitCode, TierfuzzError
 
         try:
             return super().invoke(context)
         except TierfuzzError as error:
             if context.params.get("debug"):
-                raise
+                traceback.print_exc()
             click.echo(f"error: {error}", err=True)
             sys.exit(int(error.exit_code))
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            sys.exit(int(ExitCode.INTERRUPTED))
 
 
 @click.group(cls=_LazyGroup, context_settings={"max_content_width": 100})
