@@ -7,7 +7,7 @@ import lzma
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -90,9 +90,12 @@ class Recording:
 
 
 # the events of a file ------------------------------------------------------------------------------
+_Hash = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
 class _Stored(msgspec.Struct, array_like=True, tag="BlockStored"):
-    block_hashes: tuple[int, ...]
-    parent_block_hash: int | None
+    block_hashes: tuple[_Hash, ...]
+    parent_block_hash: _Hash | None
     token_ids: int
     block_size: int
     lora_id: int | str | None
@@ -100,7 +103,7 @@ class _Stored(msgspec.Struct, array_like=True, tag="BlockStored"):
 
 
 class _Removed(msgspec.Struct, array_like=True, tag="BlockRemoved"):
-    block_hashes: tuple[int, ...]
+    block_hashes: tuple[_Hash, ...]
     medium: str | None
 
 
@@ -123,11 +126,7 @@ def _typed(event: Any) -> KvEvent:
     return AllBlocksCleared()
 
 
-_ORDER = {
-    "BlockStored": _Stored.__struct_fields__,
-    "BlockRemoved": _Removed.__struct_fields__,
-    "AllBlocksCleared": (),
-}
+_ORDER = {"BlockStored": _Stored.__struct_fields__, "BlockRemoved": _Removed.__struct_fields__}
 
 
 def _as_array(event: dict[str, Any]) -> list[Any]:

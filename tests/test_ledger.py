@@ -1,1 +1,0 @@
-"""The ledger books what events say, block by block, and names what does not fit."""
