@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from tierfuzz.program import Burst, Fill, FleetConfig, Generate
+from tierfuzz.program import Attach, Burst, ClearStorage, Detach, Fill, FleetConfig, Generate, WritePolicy
 from tierfuzz.strategies import prompts
 
 NAMESPACES = ("tenant-a", "tenant-b")
@@ -108,3 +108,15 @@ def bursts(fleet: FleetConfig, sent: Sequence[Generate], name: str) -> st.Search
         return Burst(name, requests)
 
     return st.builds(build, workers(fleet), st.lists(member, min_size=2, max_size=4))
+
+
+def storage_controls(
+    fleet: FleetConfig, name: str, worker: int
+) -> st.SearchStrategy[ClearStorage | Attach | Detach]:
+    """Changes of the storage tier; other policies only where that leaves no gaps on host (B3)."""
+    policies: list[WritePolicy] = [fleet.policy]
+    if fleet.policy != "write_back":
+        policies += ["write_through", "write_through_selective"]
+    made: list[ClearStorage | Attach | Detach] = [ClearStorage(name, worker), Detach(name, worker)]
+    made += [Attach(name, worker, policy) for policy in policies]
+    return st.sampled_from(made)

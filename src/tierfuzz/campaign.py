@@ -64,11 +64,12 @@ class PolicyResult:
     unknown: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
     interrupted: bool = False
+    required: str = REQUIRED_REACH
 
     @property
     def vacuous(self) -> bool:
         """The state that the run exists for was never reached."""
-        return not self.reach[REQUIRED_REACH]
+        return not self.reach[self.required]
 
 
 @dataclass
@@ -115,13 +116,18 @@ def run_campaign(config: CampaignConfig, listeners: Sequence[Listener] = ()) -> 
     return CampaignResult(results)
 
 
+def required_reach(fleet: FleetConfig) -> str:
+    """What has to be reached: host-only probes, or with a storage tier hits from storage."""
+    return "storage-hit" if fleet.storage_threshold else REQUIRED_REACH
+
+
 def replace_policy(fleet: FleetConfig, policy: WritePolicy) -> FleetConfig:
     """The same fleet under another policy."""
     return msgspec.structs.replace(fleet, policy=policy)
 
 
 def _run_policy(config: CampaignConfig, fleet_config: FleetConfig, dispatcher: Dispatcher) -> PolicyResult:
-    result = PolicyResult(fleet_config.policy)
+    result = PolicyResult(fleet_config.policy, required=required_reach(fleet_config))
     started = SYSTEM_CLOCK.monotonic()
     dispatcher.emit(RunStarted(fleet_config, config.max_examples))
     try:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from tierfuzz.errors import RequestFailed, UsageError
 from tierfuzz.fleet import Fleet, Worker
-from tierfuzz.program import Flush, Hold, Idle, Release, Restart
+from tierfuzz.program import Attach, ClearStorage, Detach, Flush, Hold, Idle, Release, Restart
 from tierfuzz.runevents import Dispatcher, VerdictGiven
 from tierfuzz.verdict import Verdict
 from tierfuzz.worker.http import Answer
 
 FLUSH_BOUND_S = 5.0
+StorageOperation = ClearStorage | Attach | Detach
+ControlOperation = Idle | Flush | Hold | Release | Restart | StorageOperation
 
 
 class WorkerControl:
@@ -20,7 +22,7 @@ class WorkerControl:
         self.dispatcher = dispatcher
         self.verdicts: list[Verdict] = []
 
-    def control(self, operation: Idle | Flush | Hold | Release | Restart) -> None:
+    def control(self, operation: ControlOperation) -> None:
         worker = self.worker(operation.worker)
         if isinstance(operation, Idle):
             self.rest(worker)
@@ -30,8 +32,10 @@ class WorkerControl:
             self.hold(worker)
         elif isinstance(operation, Release):
             self.release(worker)
-        else:
+        elif isinstance(operation, Restart):
             self.restart(worker, operation.id)
+        else:
+            self.storage(worker, operation)
         self.collect(worker)
 
     def worker(self, index: int) -> Worker:
@@ -41,7 +45,10 @@ class WorkerControl:
         return self.fleet.workers[index]
 
     def emptied(self, worker: Worker) -> bool:
+        """Device and host are empty now, and storage where there is one; False when that was refused."""
         try:
+            if self.fleet.config.storage_threshold:
+                worker.client.clear_storage()
             return worker.client.flush(FLUSH_BOUND_S)
         except RequestFailed:
             return False
@@ -80,7 +87,7 @@ class WorkerControl:
     def flush(self, worker: Worker, operation: str) -> None:
         self.release(worker)
         self.rest(worker)
-        if not self.emptied(worker):
+        if not worker.client.flush(FLUSH_BOUND_S):
             worker.judge.transport("hang", f"not idle enough for a flush within {FLUSH_BOUND_S} s")
             return
         worker.judge.flushed(operation)
@@ -116,6 +123,24 @@ class WorkerControl:
         self.fleet.restart(worker)
         worker.judge.restarted(operation)
         worker.rested = False
+
+    def storage(self, worker: Worker, operation: StorageOperation) -> None:
+        """Clear, attach or detach storage at rest; a refusal changes nothing and is no violation."""
+        self.release(worker)
+        if not self.rest(worker) or not self.fleet.config.storage_threshold:
+            return
+        if isinstance(operation, ClearStorage):
+            worker.client.clear_storage()
+            worker.judge.storage.clear()
+            return
+        if isinstance(operation, Detach):
+            done = worker.client.detach_storage()
+        else:
+            threshold = self.fleet.config.storage_threshold
+            done = worker.client.attach_storage(operation.policy, threshold)
+        if done:
+            worker.reconfigured = True
+            worker.judge.reconfigured(attached=isinstance(operation, Attach))
 
     # events and verdicts ---------------------------------------------------------------------------
     def events(self, worker: Worker) -> None:

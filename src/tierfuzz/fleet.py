@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -33,7 +34,8 @@ class Worker:
     subscriber: EventSubscriber
     judge: Judge
     held_tokens: int | None = None
-    rested: bool = field(default=False)
+    rested: bool = False
+    reconfigured: bool = False
 
 
 class Fleet:
@@ -80,10 +82,16 @@ class Fleet:
         ports = ReservedPorts(self.driver.ports_needed)
         self._ports.append(ports)
         launch = self.driver.launch(self.config, index, list(ports.numbers))
-        process = WorkerProcess(launch.command, self._log_dir / f"worker-{index}.log", launch.env)
+        env = {**launch.env, **self._storage_env(index)}
+        process = WorkerProcess(launch.command, self._log_dir / f"worker-{index}.log", env)
         process.start()
         client = WorkerClient(launch.base_url, self.clock, launch.api_key, self.driver.request_bound_s)
         return Worker(index, launch, process, client, self._subscribe(launch), self._judge(index))
+
+    def _storage_env(self, index: int) -> dict[str, str]:
+        if not self.config.storage_threshold:
+            return {}
+        return {self.driver.storage_variable: str(self._log_dir / f"storage-{index}")}
 
     def _subscribe(self, launch: Launch) -> EventSubscriber:
         return EventSubscriber(launch.events_endpoint, launch.replay_endpoint, self.clock, launch.topic)
@@ -124,6 +132,7 @@ class Fleet:
         )
         worker.subscriber = self._subscribe(worker.launch)
         worker.held_tokens = None
+        worker.reconfigured = False
         self._check(worker)
 
     def renew(self, worker: Worker) -> None:
@@ -148,6 +157,7 @@ class Fleet:
             worker.subscriber.close()
             if not keep_logs:
                 worker.process.remove_log()
+            shutil.rmtree(self._log_dir / f"storage-{worker.index}", ignore_errors=True)
         self.workers.clear()
         while self._ports:
             self._ports.pop().close()

@@ -12,14 +12,16 @@ Preconditions and strategies look at what was drawn only; rules record; verdicts
 
 from __future__ import annotations
 
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import msgspec
 from hypothesis import strategies as st
 from hypothesis import target
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from tierfuzz.oracles.judge import KnownPrefix
+from tierfuzz.oracles.known import KnownPrefix
+from tierfuzz.profiles import machine_settings, nearest_root
 from tierfuzz.program import (
     Fill,
     FleetConfig,
@@ -52,6 +54,10 @@ class TierMachine(RuleBasedStateMachine):
     policy: ClassVar[WritePolicy] = "write_through"
     fleet: ClassVar[FleetConfig | None] = None
     repeats: ClassVar[int] = 3
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        cls.TestCase.settings = machine_settings(nearest_root(Path.cwd()))
 
     def __init__(self) -> None:
         super().__init__()
@@ -212,6 +218,13 @@ class TierMachine(RuleBasedStateMachine):
         worker = data.draw(ops.workers(self.config))
         kinds: tuple[type[Idle | Flush | Restart], ...] = (Idle, Idle, Idle, Flush, Flush, Restart)
         self.apply(data.draw(st.sampled_from(kinds))(self.name(), worker))
+
+    @precondition(lambda self: self.config.storage_threshold)
+    @rule(data=st.data())
+    def storage_control(self, data: st.DataObject) -> None:
+        """Empty storage, detach it, attach it again, with another write policy at times."""
+        worker = data.draw(ops.workers(self.config))
+        self.apply(data.draw(ops.storage_controls(self.config, self.name(), worker)))
 
     @rule(data=st.data())
     def hold_or_release(self, data: st.DataObject) -> None:

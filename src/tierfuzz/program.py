@@ -96,11 +96,36 @@ class Restart(msgspec.Struct, frozen=True, tag="restart"):
     worker: int
 
 
-Operation = Generate | Fill | Burst | Idle | Flush | Hold | Release | Restart
+class ClearStorage(msgspec.Struct, frozen=True, tag="clear_storage"):
+    """Empty the storage tier of one worker."""
+
+    id: str
+    worker: int
+
+
+class Attach(msgspec.Struct, frozen=True, tag="attach"):
+    """Attach storage at run time (or keep it), and ask for a write policy with it; may be refused."""
+
+    id: str
+    worker: int
+    policy: WritePolicy
+
+
+class Detach(msgspec.Struct, frozen=True, tag="detach"):
+    """Detach storage at run time; what it holds stays."""
+
+    id: str
+    worker: int
+
+
+Operation = Generate | Fill | Burst | Idle | Flush | Hold | Release | Restart | ClearStorage | Attach | Detach
 
 
 class FleetConfig(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the workers of a program are: everything needed to start them again. Sizes in tokens."""
+    """What the workers of a program are: everything needed to start them again. Sizes in tokens.
+
+    `storage_threshold`: fewest tokens worth a prefetch from a storage folder of the worker; 0: no storage.
+    """
 
     engine: str = "sim"
     policy: WritePolicy = "write_through"
@@ -115,6 +140,7 @@ class FleetConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     step_delay_ms: float = 0.0
     seed: int = 0
     extra_args: tuple[str, ...] = ()
+    storage_threshold: int = 0
 
     @property
     def host_tokens(self) -> int:

@@ -47,7 +47,7 @@ class Runner(WorkerControl):
         self.verdicts.clear()
         for worker in self.fleet.workers:
             self.release(worker)
-            if not worker.process.alive() or not self.emptied(worker):
+            if worker.reconfigured or not worker.process.alive() or not self.emptied(worker):
                 self.fleet.restart(worker)
             worker.subscriber.sync()
             worker.subscriber.drain()

@@ -60,6 +60,13 @@ from tierfuzz.runevents import Listener
     help="Simulated worker: copies land after 0 to this long.",
 )
 @click.option(
+    "--storage-threshold",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Give each worker a storage tier; fewest tokens worth a prefetch (0: none).",
+)
+@click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=None,
@@ -108,6 +115,7 @@ def campaign_config(given: dict[str, Any], logs: Path) -> CampaignConfig:
         profile=given["profile"],
         plants=plants,
         ack_delay_ms=given["ack_delay_ms"],
+        storage_threshold=given["storage_threshold"],
         seed=given["seed"],
     )
     policies = WRITE_POLICIES if given["policy"] == "all" else (given["policy"],)

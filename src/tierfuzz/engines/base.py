@@ -51,7 +51,8 @@ class EngineDriver(Protocol):
     """One engine. `ports_needed` loopback ports a worker; `confirmations`: see worker.rest.settle.
 
     `*_bound_s`: seconds until a start, a reply or rest counts as not coming; `fresh_gauges`: metrics are
-    levels of now, not of the last report; `holds_copies` is short for Control.HOLD_COPIES in `controls`.
+    levels of now, not of the last report; `holds_copies` is short for Control.HOLD_COPIES in `controls`;
+    `storage_variable`: environment variable that names the folder of file storage.
     """
 
     name: str
@@ -63,6 +64,7 @@ class EngineDriver(Protocol):
     holds_copies: bool
     fresh_gauges: bool
     controls: frozenset[Control]
+    storage_variable: str
 
     def launch(self, config: FleetConfig, worker: int, ports: list[int]) -> Launch:
         """The command line and addresses of one worker."""

@@ -33,6 +33,7 @@ class SimDriver:
     holds_copies = True
     fresh_gauges = True
     controls = frozenset(Control)
+    storage_variable = "SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR"
 
     def launch(self, config: FleetConfig, worker: int, ports: list[int]) -> Launch:
         """Ports: HTTP, events, replay. `*` in an endpoint makes the worker bind, on loopback."""
@@ -96,4 +97,8 @@ def _flags(config: FleetConfig, worker: int, port: int, publisher: dict[str, str
     line = ["--enable-hierarchical-cache", "--enable-metrics"]
     line += [str(part) for pair in flags.items() for part in pair]
     line += [part for plant in config.plants for part in ("--sim-plant", plant)]
+    if config.storage_threshold:
+        extra = msgspec.json.encode({"prefetch_threshold": config.storage_threshold}).decode()
+        line += ["--hicache-storage-backend", "file", "--hicache-storage-prefetch-policy", "wait_complete"]
+        line += ["--hicache-storage-backend-extra-config", extra]
     return line + list(config.extra_args)

@@ -34,12 +34,13 @@ class Contract:
         self._page = fleet.page_size
         self._device = fleet.device_tokens // fleet.page_size
         self._host = fleet.host_tokens // fleet.page_size
+        self._storage = fleet.storage_threshold > 0  # prefetches take host pages as nobody can foresee
         self.history = history
 
     @property
     def claims(self) -> bool:
         """The preconditions of the lower bounds hold for this fleet."""
-        return self._page >= LEAST_PAGE_SIZE and self._host >= self._device
+        return self._page >= LEAST_PAGE_SIZE and self._host >= self._device and not self._storage
 
     def limit(self, tokens: int, logprob_start: int | None) -> int:
         """Pages that a match may use: the last token is always computed, logprobs cap it (5.1)."""

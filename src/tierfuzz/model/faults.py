@@ -49,6 +49,7 @@ SEAMS: dict[str, str] = {
     "allocate": "engine",
     "account": "engine",
     "poll_copies": "engine",
+    "stored_pages": "engine",
     "insert_prompt": "engine",
     "insert_finished": "engine",
     "release": "engine",

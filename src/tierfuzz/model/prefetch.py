@@ -38,14 +38,14 @@ class Prefetching(Running):
         anchor = path[-1] if path else self.cache.tree.root(self._landing_namespace(active))
         if not anchor.is_root and not anchor.backed:
             return  # the chain could not be continued below it (B10)
-        hit = self._room_for(self._stored(active.request.namespace, run[first:]), anchor)
+        hit = self._room_for(self.stored_pages(active.request.namespace, run[first:]), anchor)
         if hit:
             self._issue(active, anchor, first, run[first : first + hit])
 
     def _landing_namespace(self, active: Active) -> str:
         return "" if self.rules.storage_lands_at_root else active.request.namespace
 
-    def _stored(self, namespace: str, run: PageRun) -> int:
+    def stored_pages(self, namespace: str, run: PageRun) -> int:
         """Consecutive pages of `run` that storage has, if they are worth a prefetch."""
         assert self.config.storage is not None
         found = 0

@@ -5,9 +5,9 @@ Pure: the runner feeds it. Everything it claims is about one worker and one rank
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tierfuzz.events import Batch, BlockRemoved, BlockStored, EventFault, Tier
 from tierfuzz.eventview import EventView
@@ -18,50 +18,48 @@ from tierfuzz.ledger import Ledger
 from tierfuzz.observation import Observation, TierSplit
 from tierfuzz.oracles.burst import BurstWatch, check_burst, member_of
 from tierfuzz.oracles.docket import Docket
+from tierfuzz.oracles.known import KnownPrefix, KnownPrompts
 from tierfuzz.oracles.reach import note_sent, note_tiers
 from tierfuzz.oracles.registry import ORACLE_OF_FAULT, TRANSPORT_FAULTS
 from tierfuzz.oracles.replies import Contents, Expectation, check_reply
 from tierfuzz.oracles.rest import RestChecks
+from tierfuzz.oracles.storage import StorageWatch
 from tierfuzz.oracles.streams import Stream
 from tierfuzz.program import FleetConfig, Generate
 from tierfuzz.traits import Traits
 from tierfuzz.verdict import Verdict
 
-MOST_KNOWN = 64
-
-
-@dataclass(frozen=True)
-class KnownPrefix:
-    """A prompt that was completed, and how many of its leading pages are host-only by the forecast."""
-
-    generate: Generate
-    tokens: tuple[int, ...]
-    pages: int
-
 
 class Judge:
     """See the module; `take_verdicts`, `held` and `reach` are the output."""
 
-    def __init__(
-        self, fleet: FleetConfig, worker: int, traits: Traits | None = None, storage: bool = False
-    ) -> None:
+    def __init__(self, fleet: FleetConfig, worker: int, traits: Traits | None = None) -> None:
         self.fleet = fleet
         self.worker = worker
         self.traits = traits or Traits()
         self.docket = Docket(worker)
         self.reach: Counter[str] = Counter()
         self.history = History()
+        self.storage = StorageWatch(self.docket, fleet, self.history)
         self.ledger = Ledger()
         self.view = EventView(self.ledger)
-        self.view.backs_up_own = fleet.policy != "write_back" and not storage
+        self.view.backs_up_own = fleet.policy != "write_back" and not self.storage.configured
         self.contract = Contract(fleet, self.history)
-        self._stream = Stream(self.docket, self.ledger, self.view, fleet.policy, self.traits, storage)
+        self._stream = Stream(
+            self.docket, self.ledger, self.view, fleet.policy, self.traits, self.storage.configured
+        )
         self._rest = RestChecks(
-            self.docket, fleet, self.ledger, self.view, self._stream, self.history, storage
+            self.docket,
+            fleet,
+            self.ledger,
+            self.view,
+            self._stream,
+            self.history,
+            self.storage.configured,
         )
         self._contents = Contents(self.docket)
         self._open: dict[str, Expectation] = {}
-        self._known: deque[tuple[Generate, tuple[int, ...], tuple[int, ...]]] = deque(maxlen=MOST_KNOWN)
+        self._known = KnownPrompts()
         self._operation = ""
         self._just_flushed = False
         self._held_copies = False
@@ -90,7 +88,8 @@ class Judge:
             most = max(own.forecast.most, min(shared, own.forecast.limit))
             wider = Forecast(own.forecast.limit, most, 0, 0)
             self._begin(generate, replace(own, forecast=wider, view=None))
-        self._watch(made if at_rest and not self._held_copies else [])
+        watched = at_rest and not self._held_copies and not self.storage.configured
+        self._watch(made if watched else [])
         self.reach["overlap"] += 1
 
     def _watch(self, made: list[Expectation]) -> None:
@@ -105,8 +104,12 @@ class Judge:
             namespace, hashes, len(tokens), generate.logprob_start, quiet, self._announced(namespace, hashes)
         )
         ever = leading_in(self.history.ever, namespace, hashes[: forecast.limit])
-        view = self.view.prefix(namespace, hashes[: forecast.limit]) if quiet else None
-        return Expectation(generate.id, namespace, hashes, tokens, 0, forecast, view, ever)
+        usable = hashes[: forecast.limit]
+        view = self.view.prefix(namespace, usable) if quiet else None
+        if self.storage.configured:  # what a prefetch has brought counts as host later (5.8)
+            forecast = replace(forecast, most=max(forecast.most, ever))
+        stored = self.storage.forecast(namespace, usable, view)
+        return Expectation(generate.id, namespace, hashes, tokens, 0, forecast, view, ever, stored)
 
     def _begin(self, generate: Generate, made: Expectation) -> None:
         began = self.history.begin(made.namespace, made.hashes, made.operation)
@@ -137,6 +140,8 @@ class Judge:
         self.reach["aborted"] += seen.status == "aborted"
         if seen.prompt_tokens is not None:
             check_reply(self.docket, self.fleet.page_size, expected, seen)
+            if expected.storage is not None:
+                self.storage.check(expected.operation, expected.storage, seen.split or TierSplit())
             note_tiers(self.reach, expected, seen.split or TierSplit())
             self.view.candidates(hashes[expected.forecast.limit :])
             self._contents.check(expected, seen)
@@ -158,13 +163,13 @@ class Judge:
         self.history.complete(expected.namespace, hashes[:sure], expected.operation)
         for h in hashes[: len(expected.tokens) // self.fleet.page_size]:
             self._rest.hits[h] += 1
-        if generate.role != "filler" and sure:
-            self._known.append((generate, expected.tokens, expected.hashes))
+        self._known.add(generate, expected.tokens, expected.hashes)
 
     # what the worker said --------------------------------------------------------------------------
     def batch(self, batch: Batch) -> None:
         """An event batch, in order."""
         self._stream.apply(batch, self._operation)
+        self.storage.apply(batch)
         for event in batch.events:
             if isinstance(event, BlockRemoved):
                 self.reach[f"{event.tier}-eviction"] += 1
@@ -224,6 +229,12 @@ class Judge:
         self._rest.hits.clear()
         self._known.clear()
 
+    def reconfigured(self, attached: bool) -> None:
+        """Storage was attached or detached at run time, perhaps with another write policy."""
+        self.storage.attached = attached
+        self.storage.foreseeable = False  # older pages may never have been written
+        self.reach["reconfigured"] += 1
+
     def holding(self, held: bool) -> None:
         """Copies are held back from now on, or may land again."""
         self._held_copies = held
@@ -232,16 +243,7 @@ class Judge:
     # answers ---------------------------------------------------------------------------------------
     def host_only(self) -> list[KnownPrefix]:
         """Completed prompts that must be served from host now; [] while that cannot be said."""
-        if self._held_copies:
-            return []
-        found = []
-        for generate, tokens, hashes in self._known:
-            namespace = generate.namespace or ""
-            announced = self._announced(namespace, hashes)
-            forecast = self.contract.forecast(namespace, hashes, len(tokens), None, True, announced)
-            if forecast.host_only:
-                found.append(KnownPrefix(generate, tokens, forecast.host_only))
-        return found
+        return [] if self._held_copies else self._known.host_only(self.contract, self.view)
 
     def take_verdicts(self) -> list[Verdict]:
         """Violations and unknowns since the last call."""

@@ -95,6 +95,22 @@ _ALL = (
         Scope.AT_REST,
         "Pages that a finished request must have inserted were never announced.",
     ),
+    Oracle(
+        "storage-miss",
+        Scope.AT_REST,
+        "Pages that were written to storage and lie behind those held were not brought back.",
+    ),
+    Oracle("storage-phantom", Scope.AT_REST, "More came from storage than was ever written to it."),
+    Oracle(
+        "storage-below-threshold",
+        Scope.AT_REST,
+        "Less came from storage than the threshold lets a prefetch be.",
+    ),
+    Oracle(
+        "namespace-leak",
+        Scope.AT_REST,
+        "A request was served from storage what only another namespace had computed.",
+    ),
     Oracle("hang", Scope.ALWAYS, "A request, or rest, did not come within its bound."),
     Oracle("crash", Scope.ALWAYS, "The worker process ended by itself, or closed its connections."),
 )

@@ -8,6 +8,7 @@ from tierfuzz.eventview import PrefixView
 from tierfuzz.forecast.contract import Forecast
 from tierfuzz.observation import Observation, TierSplit
 from tierfuzz.oracles.docket import Docket
+from tierfuzz.oracles.storage import StorageForecast
 
 LOAD_BACK_LEAST = 10  # tokens: shorter host parts may be recomputed instead (reference 5.6)
 
@@ -25,6 +26,7 @@ class Expectation:
     forecast: Forecast
     view: PrefixView | None
     ever: int
+    storage: StorageForecast | None = None
 
 
 def check_reply(docket: Docket, page: int, expected: Expectation, seen: Observation) -> None:
@@ -98,13 +100,13 @@ def _check_view(
     if most > 0 and max(1, least) * page < LOAD_BACK_LEAST:
         docket.unknown("ledger-accounting", expected.operation, "a host part this short may be declined")
         return
-    total, device = cached // page, split.device // page
+    total, device = (cached - split.storage) // page, split.device // page
     docket.check(
         view.total.holds(total) and view.device.holds(device),
         "ledger-accounting",
         expected.operation,
-        f"accounting: {total} pages cached, {device} of them on device; events: {view.total.low} to "
-        f"{view.total.high} cached, {view.device.low} to {view.device.high} on device",
+        f"accounting: {total} pages from device and host, {device} of them from device; "
+        f"events: {view.total.low} to {view.total.high} and {view.device.low} to {view.device.high}",
         facts={
             "cached_pages": total,
             "device_pages": device,

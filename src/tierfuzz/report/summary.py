@@ -17,6 +17,7 @@ REACH = (
     "probe-host-only",
     "device-hit",
     "host-hit",
+    "storage-hit",
     "mixed-hit",
     "load-back",
     "device-eviction",
@@ -97,7 +98,8 @@ def ending(result: CampaignResult) -> str:
     vacuous = [policy.policy for policy in result.policies if policy.vacuous]
     if vacuous:
         return (
-            f"Vacuous: no host-only prefix was ever probed under {', '.join(vacuous)}; nothing is proved. "
+            f"Vacuous: {result.policies[0].required} was never reached under {', '.join(vacuous)}; "
+            "nothing is proved. "
             "Run more examples or steps, or give the host pool more room (--host-ratio)."
         )
     return "Every verdict held."

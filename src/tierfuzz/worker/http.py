@@ -135,6 +135,24 @@ class WorkerClient:
         """Control endpoint of the simulated worker, e.g. copies="hold"; its reply."""
         return self._object("POST", "/sim/control", _encode(what))
 
+    def attach_storage(self, policy: str, threshold: int) -> bool:
+        """Attach file storage (or keep it) and ask for a write policy; False when the worker refuses."""
+        body = {
+            "hicache_storage_backend": "file",
+            "hicache_storage_backend_extra_config_json": _encode({"prefetch_threshold": threshold}).decode(),
+            "hicache_storage_prefetch_policy": "wait_complete",
+            "hicache_write_policy": policy,
+        }
+        return self._http.call("PUT", "/hicache/storage-backend", _encode(body)).status == 200
+
+    def detach_storage(self) -> bool:
+        """Detach storage; False when the worker refuses."""
+        return self._http.call("DELETE", "/hicache/storage-backend").status == 200
+
+    def clear_storage(self) -> None:
+        """Empty the storage tier; the engine answers success whatever happens (B12)."""
+        self._ok("POST", "/hicache/storage-backend/clear", None, None)
+
     # looking ---------------------------------------------------------------------------------------
     def healthy(self, timeout_s: float | None = None) -> bool:
         """The worker answers /health with 200."""

@@ -1,0 +1,58 @@
+"""Faults of the storage tier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tierfuzz.model.engine import Engine
+from tierfuzz.model.faults import Fault
+from tierfuzz.model.node import Node
+from tierfuzz.model.request import Active
+from tierfuzz.model.sequence import PageRun
+from tierfuzz.observation import TierSplit
+
+
+class StorageForgets(Fault):
+    """Nothing is ever written to storage."""
+
+    oracle = "storage-miss"
+    source = "T13, sgl-project/sglang#26886"
+
+    def write_storage(self, engine: Engine, inner: Callable[[Node], None], node: Node) -> None:
+        """Skip the write."""
+        del engine, inner, node
+
+
+class StorageBelowThreshold(Fault):
+    """A prefetch that is not worth it is made all the same."""
+
+    oracle = "storage-below-threshold"
+    source = "reference 5.8, prefetch_threshold"
+
+    def stored_pages(
+        self, engine: Engine, inner: Callable[[str, PageRun], int], namespace: str, run: PageRun
+    ) -> int:
+        """Count what is stored, however little."""
+        del inner
+        keys = [engine.cache.storage_key(namespace, h) for h in run.hashes]
+        return next((i for i, key in enumerate(keys) if key not in engine.cache.storage), len(keys))
+
+
+class HostReportedAsStorage(Fault):
+    """Every host hit is accounted for as a storage hit."""
+
+    oracle = "storage-phantom"
+    source = "T45, sgl-project/sglang#37503"
+
+    def account(
+        self,
+        engine: Engine,
+        inner: Callable[..., tuple[int, TierSplit | None]],
+        active: Active,
+        host_tokens: int,
+        loaded: bool,
+    ) -> tuple[int, TierSplit | None]:
+        """Account host as storage."""
+        del engine
+        total, split = inner(active, host_tokens, loaded)
+        return total, TierSplit(split.device, 0, split.host + split.storage) if split else None

@@ -1,0 +1,105 @@
+"""Oracles over the storage tier, one request at a time at rest (reference 5.8, the table at its end).
+
+Under write_through every host copy is written to storage, and a prefetch brings back what lies behind the
+pages that device and host hold, if it is worth it. Storage outlives flushes and, in a folder, restarts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tierfuzz.events import Batch, BlockStored, Tier
+from tierfuzz.eventview import PrefixView
+from tierfuzz.forecast.history import History
+from tierfuzz.observation import TierSplit
+from tierfuzz.oracles.docket import Docket
+from tierfuzz.program import FleetConfig
+
+
+@dataclass(frozen=True)
+class StorageForecast:
+    """Pages behind the held ones: `own` were written for this namespace, `any_owner` for some namespace;
+    `sure` says whether exactly `own` must come (False: at most)."""
+
+    own: int
+    any_owner: int
+    sure: bool
+
+
+class StorageWatch:
+    """What storage holds by the events of one worker; inert where no storage is configured."""
+
+    def __init__(self, docket: Docket, fleet: FleetConfig, history: History) -> None:
+        self._docket = docket
+        self._fleet = fleet
+        self._history = history
+        self.attached = fleet.storage_threshold > 0
+        self.written: set[int] = set()
+        self.foreseeable = fleet.policy == "write_through"
+
+    @property
+    def configured(self) -> bool:
+        """Storage is, or was at some time, part of this worker."""
+        return self._fleet.storage_threshold > 0
+
+    def apply(self, batch: Batch) -> None:
+        """A host copy that has landed is written to storage."""
+        for event in batch.events:
+            if self.attached and isinstance(event, BlockStored) and event.tier is Tier.HOST:
+                self.written.update(event.hashes)
+
+    def clear(self) -> None:
+        """Storage was emptied."""
+        self.written.clear()
+        self._history.ever = set(self._history.begun)
+
+    def forecast(
+        self, namespace: str, usable: tuple[int, ...], view: PrefixView | None
+    ) -> StorageForecast | None:
+        """Before a request at rest; None when nothing can be said of storage."""
+        if not self.configured or view is None or view.total.low != view.total.high:
+            return None
+        rest = usable[view.total.low :]
+        if not self.attached:
+            return StorageForecast(0, 0, True)
+        own = _leading([h in self.written and (namespace, h) in self._history.ever for h in rest])
+        any_owner = _leading([h in self.written for h in rest])
+        worth = own * self._fleet.page_size >= self._fleet.storage_threshold
+        return StorageForecast(own if worth else 0, any_owner, self._certain(own))
+
+    def _certain(self, pages: int) -> bool:
+        """A prefetch finds host room and an anchor: write_through, and much more host than device."""
+        device, host = self._fleet.device_tokens, self._fleet.host_tokens
+        return self.foreseeable and device + pages * self._fleet.page_size <= host
+
+    def check(self, operation: str, forecast: StorageForecast, split: TierSplit) -> None:
+        """Compare the storage part of a reply."""
+        page, threshold = self._fleet.page_size, self._fleet.storage_threshold
+        seen = split.storage // page
+        facts: dict[str, str | int | float | bool | None] = {
+            "storage_pages": seen,
+            "own": forecast.own,
+            "any_owner": forecast.any_owner,
+            "threshold": threshold,
+        }
+        text = f"{seen} pages from storage; {forecast.own} written for this namespace lie behind what is held"
+        if forecast.sure:
+            self._docket.check(seen >= forecast.own, "storage-miss", operation, text, facts=facts)
+        foreign = forecast.own < seen <= forecast.any_owner and seen * page >= threshold
+        self._docket.check(
+            not foreign, "namespace-leak", operation, f"{text}, the others for another", facts=facts
+        )
+        self._docket.check(
+            seen <= max(forecast.own, forecast.any_owner), "storage-phantom", operation, text, facts=facts
+        )
+        self._docket.check(
+            seen == 0 or seen * page >= threshold,
+            "storage-below-threshold",
+            operation,
+            f"{seen} pages from storage are less than the threshold of {threshold} tokens",
+            facts=facts,
+        )
+
+
+def _leading(flags: list[bool]) -> int:
+    return flags.index(False) if False in flags else len(flags)
