@@ -123,6 +123,18 @@ def test_a_worker_that_started_again_is_followed() -> None:
     assert bench.found == ["subscriber-restart"]
 
 
+@pytest.mark.parametrize("replayed", [True, False])
+def test_a_new_worker_that_gets_past_the_old_number_is_no_continuation(replayed: bool) -> None:
+    bench, new = Bench(), stream(9, "b")
+    bench.live(*stream(2), *new)
+    if replayed:
+        bench.replay(*new)
+    else:
+        bench.sequencer.believe()
+    assert bench.taken() == [*stream(2), *new]
+    assert bench.found == ["subscriber-restart"]
+
+
 def test_a_new_worker_that_is_already_further_is_noticed_too() -> None:
     bench, new = Bench(), stream(9, "b")
     bench.live(*stream(5))

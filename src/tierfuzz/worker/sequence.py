@@ -1,9 +1,9 @@
 """Puts batches into the order of their numbers: pure, judges what the sockets brought (3.2, 3.5).
 
-A live message is released at once when its number is the next one, dropped when it repeats a known one to the
-byte, and else set aside as a stray. Strays are judged against a replay, which tells a gap (fill it), a worker
-that started again (count from 0) and a number that was never given apart. Without a replay the live order has
-to be believed.
+A live message is released at once when its number is the next one, dropped when it repeats a known one to
+the byte, and else set aside as a stray; after a stray with an old number everything is, since it may come
+from a worker that started again. Strays are judged against a replay, which tells a gap (fill it), a new worker
+(count from 0) and a number that was never given apart. Without a replay the live order has to be believed.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Sequencer:
         self._find = find
         self._ready: list[Arrival] = []
         self._strays: dict[int, _Stray] = {}
+        self._doubtful = False  # a stray has an old number
         self._known: dict[int, int] = {}  # number -> hash of the payload
 
     @property
@@ -59,12 +60,12 @@ class Sequencer:
         """Expect a new process that counts from 0. What was released stays to be taken."""
         self.next = 0
         self._known.clear()
-        self._strays.clear()
+        self._take_strays()
 
     # live ------------------------------------------------------------------------------------------
     def offer(self, arrival: Arrival) -> None:
         """A live message."""
-        if arrival.seq == self.next:
+        if arrival.seq == self.next and not self._doubtful:
             self._release(arrival)
             while (stray := self._strays.pop(self.next, None)) is not None:
                 self._release(stray.arrival)
@@ -74,6 +75,7 @@ class Sequencer:
             self._set_aside(arrival)
 
     def _set_aside(self, arrival: Arrival) -> None:
+        self._doubtful = self._doubtful or arrival.seq < self.next
         other = self._strays.setdefault(arrival.seq, _Stray(arrival, self.next)).arrival
         if other is arrival:
             return
@@ -97,6 +99,10 @@ class Sequencer:
             missing = f"batch {self.next}" if seq == self.next + 1 else f"batches {self.next} to {seq - 1}"
             self._find("sequence-gap", f"{missing} never came and cannot be replayed")
             self.next = seq
+
+    def _take_strays(self) -> list[_Stray]:
+        strays, self._strays, self._doubtful = list(self._strays.values()), {}, False
+        return strays
 
     def _conflict(self, arrival: Arrival, why: str) -> None:
         size = len(arrival.payload)
@@ -122,8 +128,7 @@ class Sequencer:
         """Release what a complete replay and the strays hold together; say what is still missing."""
         known = {arrival.seq: arrival for arrival in replay if arrival.seq >= self.next}
         newest = max(known, default=self.next - 1)
-        strays, self._strays = self._strays, {}
-        for stray in strays.values():
+        for stray in self._take_strays():
             self._place(stray.arrival, known, newest)
         for seq in sorted(known):
             self._skip_to(seq)
@@ -144,14 +149,13 @@ class Sequencer:
     # without a replay ------------------------------------------------------------------------------
     def believe(self) -> None:
         """Place the strays by the live order alone."""
-        strays, self._strays = self._strays, {}
-        here = self.next
-        for stray in strays.values():
+        here, strays = self.next, self._take_strays()
+        for stray in strays:
             if stray.expected != here:
                 self._conflict(stray.arrival, f"the stream went on at {stray.expected}")
-        rest = [stray.arrival for stray in strays.values() if stray.expected == here]
-        ahead = sorted((one for one in rest if one.seq >= here), key=lambda one: one.seq)
-        for arrival in (*ahead, *(one for one in rest if one.seq < here)):
+        rest = [stray.arrival for stray in strays if stray.expected == here]
+        old = next((at for at, arrival in enumerate(rest) if arrival.seq < here), len(rest))
+        for arrival in (*sorted(rest[:old], key=lambda one: one.seq), *rest[old:]):
             self._believe(arrival)
 
     def _believe(self, arrival: Arrival) -> None:
