@@ -93,22 +93,67 @@ def test_attaching_is_refused_with_the_reason(pytester: pytest.Pytester) -> None
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 
 
-@pytest.mark.parametrize("profile", ["sim", "ci", "gpu", "soak"])
-def test_the_profiles_exist_also_under_ci(
-    profile: str, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_profiles_exist_also_under_ci(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
     pytester.makepyfile(
-        test_profile=f"""
+        test_profile="""
         from hypothesis import settings
         def test_it():
-            profile = settings.get_profile("{profile}")
-            assert profile.derandomize is ({profile!r} == "ci")
-            assert (profile.database is None) is ({profile!r} == "ci")
-            assert profile.deadline is None
+            assert settings.get_current_profile_name() == "soak"
+            for name in ("sim", "ci", "gpu", "soak"):
+                profile = settings.get_profile(name)
+                assert profile.derandomize is (name == "ci")
+                assert (profile.database is None) is (name == "ci")
+                assert profile.deadline is None
         """
     )
-    pytester.runpytest_subprocess(f"--hypothesis-profile={profile}").assert_outcomes(passed=1)
+    pytester.runpytest_subprocess("--hypothesis-profile=soak").assert_outcomes(passed=1)
+
+
+BUDGET = """
+from hypothesis import HealthCheck
+from tierfuzz.machine import TierMachine
+
+class Small(TierMachine):
+    pass
+
+def test_it():
+    used = Small.TestCase.settings
+    assert (used.max_examples, used.stateful_step_count, used.derandomize) == {expected}
+    assert used.deadline is None
+    assert set(used.suppress_health_check) == set(HealthCheck)
+"""
+NO_CI = ("CI", "__TOX_ENVIRONMENT_VARIABLE_ORIGINAL_CI", "GITHUB_ACTIONS", "TF_BUILD", "BUILDKITE")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ci", "conftest", "expected"),
+    [
+        ((), False, "", (25, 30, False)),
+        (("--hypothesis-profile=gpu",), True, "", (20, 40, False)),
+        ((), True, "", (15, 25, True)),
+        (("--hypothesis-profile=ci",), False, "", (15, 25, True)),
+        (("--hypothesis-profile=sim",), False, "max_examples=7", (7, 50, False)),
+    ],
+)
+def test_a_machine_has_a_budget_for_live_workers(
+    arguments: tuple[str, ...],
+    ci: bool,
+    conftest: str,
+    expected: tuple[int, int, bool],
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in NO_CI:
+        monkeypatch.delenv(name, raising=False)
+    if ci:
+        monkeypatch.setenv("CI", "true")
+    if conftest:
+        pytester.makeconftest(
+            f"from hypothesis import settings\nsettings.register_profile('sim', {conftest})\n"
+        )
+    pytester.makepyfile(test_budget=BUDGET.format(expected=expected))
+    pytester.runpytest_subprocess(*arguments).assert_outcomes(passed=1)
 
 
 def test_people_who_do_not_use_it_pay_nothing(pytester: pytest.Pytester) -> None:
