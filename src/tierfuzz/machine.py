@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis import target
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from tierfuzz.oracles.judge import KnownPrefix
+from tierfuzz.oracles.known import KnownPrefix
 from tierfuzz.profiles import machine_settings, nearest_root
 from tierfuzz.program import (
     Fill,
@@ -218,6 +218,13 @@ class TierMachine(RuleBasedStateMachine):
         worker = data.draw(ops.workers(self.config))
         kinds: tuple[type[Idle | Flush | Restart], ...] = (Idle, Idle, Idle, Flush, Flush, Restart)
         self.apply(data.draw(st.sampled_from(kinds))(self.name(), worker))
+
+    @precondition(lambda self: self.config.storage_threshold)
+    @rule(data=st.data())
+    def storage_control(self, data: st.DataObject) -> None:
+        """Empty storage, detach it, attach it again, with another write policy at times."""
+        worker = data.draw(ops.workers(self.config))
+        self.apply(data.draw(ops.storage_controls(self.config, self.name(), worker)))
 
     @rule(data=st.data())
     def hold_or_release(self, data: st.DataObject) -> None:
