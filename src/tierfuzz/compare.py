@@ -122,7 +122,7 @@ class _Windows:
         keys = block_keys if _merges(recording) else _single_key
         self.expected = [_flat(keys, [e for batch in op.batches for e in batch]) for op in predicted]
         self.by_time = [_flat(keys, [event for _, event in window]) for window in windows(recording)]
-        self.stream = _flat(keys, [event for batch in recording.batches for event in batch.typed()])
+        self.stream = _flat(keys, [event for events in recording.typed for event in events])
         self.at = 0
 
     def compare(self) -> None:
@@ -198,11 +198,11 @@ def _op_ends(predicted: list[OpResult]) -> set[int]:
 def _compare_boundaries(found: Comparison, recording: Recording, predicted: list[OpResult]) -> None:
     """Recorded batch ends that the model has too, counted in blocks from the start."""
     ends = set(_ends(sum(map(_blocks, batch)) for op in predicted for batch in op.batches))
-    seen = _ends(sum(map(_blocks, batch.typed())) for batch in recording.batches)
+    seen = _ends(sum(map(_blocks, events)) for events in recording.typed)
     host_store = [
         isinstance(event, BlockStored) and event.tier is Tier.HOST
-        for batch in recording.batches
-        for event in batch.typed()
+        for events in recording.typed
+        for event in events
         for _ in range(_blocks(event))
     ]
     wrong = [end for end in seen if end not in ends]
@@ -220,7 +220,7 @@ def _compare_boundaries(found: Comparison, recording: Recording, predicted: list
 def _compare_grouping(found: Comparison, recording: Recording, predicted: list[OpResult]) -> None:
     """Where events end; an idle batch that was not published may merge across operations."""
     ends = set(_ends(_blocks(e) for op in predicted for batch in op.batches for e in batch))
-    seen = set(_ends(_blocks(e) for batch in recording.batches for e in batch.typed()))
+    seen = set(_ends(_blocks(e) for events in recording.typed for e in events))
     last = max(seen, default=0)
     wrong = {end for end in ends ^ seen if end <= last} - _op_ends(predicted)
     found.regrouped = len(wrong)

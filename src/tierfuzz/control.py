@@ -47,9 +47,10 @@ class WorkerControl:
     def emptied(self, worker: Worker) -> bool:
         """Device and host are empty now, and storage where there is one; False when that was refused."""
         try:
+            done = worker.client.flush(FLUSH_BOUND_S)
             if self.fleet.config.storage_threshold:
-                worker.client.clear_storage()
-            return worker.client.flush(FLUSH_BOUND_S)
+                worker.client.clear_storage()  # after the flush: copies that landed late were written
+            return done
         except RequestFailed:
             return False
 

@@ -6,6 +6,7 @@ import bisect
 import lzma
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -87,6 +88,11 @@ class Recording:
     header: Header
     ops: list[OpRecord]
     batches: list[BatchRecord]
+
+    @cached_property
+    def typed(self) -> list[list[KvEvent]]:
+        """The events of every batch as values, converted once."""
+        return [batch.typed() for batch in self.batches]
 
 
 # the events of a file ------------------------------------------------------------------------------
@@ -235,7 +241,7 @@ def windows(recording: Recording) -> list[list[tuple[int, KvEvent]]]:
     starts = [op.t + (OPERATION_START_S if op.op == "generate" else 0.0) for op in ops]
     for index, batch in enumerate(batches):
         at = max(0, bisect.bisect_right(starts, batch.ts + shift) - 1)
-        found[at].extend((index, event) for event in batch.typed())
+        found[at].extend((index, event) for event in recording.typed[index])
     for at in range(1, len(ops)):
         if ops[at].op == "flush":
             _give_back(found, at)

@@ -47,8 +47,11 @@ class Runner(WorkerControl):
         self.verdicts.clear()
         for worker in self.fleet.workers:
             self.release(worker)
-            if worker.reconfigured or not worker.process.alive() or not self.emptied(worker):
+            if worker.reconfigured or not worker.process.alive():
                 self.fleet.restart(worker)
+            if not self.emptied(worker):
+                self.fleet.restart(worker)
+                self.emptied(worker)
             worker.subscriber.sync()
             worker.subscriber.drain()
             worker.subscriber.take_findings()

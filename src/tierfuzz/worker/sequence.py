@@ -2,7 +2,7 @@
 
 A live message is released at once when its number is the next one, dropped when it repeats a known one to
 the byte, and else set aside as a stray; after a stray with an old number everything is, since it may come
-from a worker that started again. Strays are judged against a replay, which tells a gap (fill it), a new worker
+from a worker that started again. Strays are judged by a replay, which tells a gap (fill it), a new worker
 (count from 0) and a number that was never given apart. Without a replay the live order has to be believed.
 """
 
