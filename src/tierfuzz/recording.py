@@ -95,7 +95,6 @@ class Recording:
         return [batch.typed() for batch in self.batches]
 
 
-# the events of a file ------------------------------------------------------------------------------
 _Hash = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
@@ -141,7 +140,6 @@ def _as_array(event: dict[str, Any]) -> list[Any]:
     return [kind, *(event.get(key) for key in _ORDER.get(str(kind), ()))]
 
 
-# files ---------------------------------------------------------------------------------------------
 _FLUSH = ("type", "op", "t", "status", "note")
 _REPLY = ("output_ids", "prompt_tokens", "completion_tokens", "cached_tokens", "cached_tokens_details")
 _records: msgspec.json.Decoder[OpRecord | BatchRecord] = msgspec.json.Decoder(OpRecord | BatchRecord)
@@ -150,8 +148,7 @@ _records: msgspec.json.Decoder[OpRecord | BatchRecord] = msgspec.json.Decoder(Op
 def read_recording(path: Path) -> Recording:
     """Read a .jsonl or .jsonl.xz recording; FormatError names the line that is wrong."""
     lines = _lines(path)
-    first = next(lines, None)
-    if first is None:
+    if (first := next(lines, None)) is None:
         raise FormatError(f"{path}: empty file; expected a recording that starts with its header")
     header = _header(path, *first)
     records = [_record(path, number, line) for number, line in lines]
@@ -173,8 +170,7 @@ def _header(path: Path, number: int, line: bytes) -> Header:
         fields = msgspec.json.decode(line, type=dict[str, Any])
         if fields.get("type") != "header":
             raise FormatError(f"{path}, line 1: expected the header of a recording")
-        version = fields.get("format")
-        if version != RECORDING_FORMAT:
+        if (version := fields.get("format")) != RECORDING_FORMAT:
             raise FormatError(f"{path}: recording format {version!r}; expected format {RECORDING_FORMAT}")
         named = {"type", *Header.__struct_fields__} - {"extra"}
         extra = {key: value for key, value in fields.items() if key not in named}
@@ -226,7 +222,6 @@ def _op_fields(op: OpRecord) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if key in _REPLY or key not in unset}
 
 
-# windows -------------------------------------------------------------------------------------------
 def windows(recording: Recording) -> list[list[tuple[int, KvEvent]]]:
     """Per operation, its events with the index of their batch, by publish time.
 
