@@ -78,7 +78,7 @@ class Active:
         self.prompt_length = len(request.tokens)
         self.slots: list[int] = []
         self.owned_from = 0  # pages before this one belong to the tree
-        self.inserted = 0  # pages that this request has inserted
+        self.inserted = 0  # pages that this request has inserted and counted as hits
         self.node: Node | None = None  # deepest locked node
         self.prefix = 0  # tokens served from the cache
         self.computed = 0  # tokens whose prefill has been launched

@@ -122,7 +122,8 @@ class Running:
         namespace = active.request.namespace
         spare = self.cache.insert(namespace, run, active.slots[:pages], counted, active.inserted)
         self.cache.device.give(spare)
-        active.inserted = pages
+        if counted:  # what no chunk has counted is left for the insert at the end of the prompt
+            active.inserted = pages
         path = self._second_match(active, pages)
         active.slots[:pages] = [slot for node in path for slot in (node.device or ())]
         active.owned_from = pages
