@@ -47,7 +47,7 @@ class EventView:
     def candidates(self, hashes: tuple[int, ...]) -> None:
         """Pages that a request may have brought back to the device without an event (B7)."""
         for h in hashes:
-            if self.on_host(h) and not self.on_device(h):
+            if self.on_host(h) and (not self.on_device(h) or self.ambiguous(h)):
                 self._revived.add(h)
 
     def apply(self, batch: Batch) -> None:
@@ -59,7 +59,7 @@ class EventView:
                 continue
             self._follow_owners(event)
             if isinstance(event, BlockStored | BlockRemoved) and event.tier is Tier.DEVICE and self._revived:
-                self._revived.difference_update(event.hashes)
+                self._revived.difference_update(h for h in event.hashes if not self.ambiguous(h))
 
     def _follow_owners(self, event: BlockStored | BlockRemoved) -> None:
         """Whose copy a store adds; after a removal it is open whose copies are left."""
