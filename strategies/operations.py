@@ -98,11 +98,18 @@ def bursts(fleet: FleetConfig, sent: Sequence[Generate], name: str) -> st.Search
     pieces = prompts.shared(page, longest(fleet))
     if sent:
         pieces |= st.sampled_from(sent).map(lambda g: g.prompt)
-    member = st.tuples(pieces, prompts.outputs(page), st.sampled_from((None, None, None, 0.0, 0.002)))
+    member = st.tuples(pieces, prompts.outputs(page), st.sampled_from((None, None, None, 0.0, 0.001)))
 
     def build(worker: int, members: list[tuple[tuple[prompts.Piece, ...], int, float | None]]) -> Burst:
         requests = tuple(
-            Generate(f"{name}.{i}", worker, prompt, wanted, "prime", abort_after_s=abort)
+            Generate(
+                f"{name}.{i}",
+                worker,
+                prompt,
+                wanted if abort is None else max(wanted, 2 * page),  # long enough to be caught running
+                "prime",
+                abort_after_s=abort,
+            )
             for i, (prompt, wanted, abort) in enumerate(members)
         )
         return Burst(name, requests)
