@@ -34,7 +34,7 @@ def test_a_healthy_fleet_holds() -> None:
     class Healthy(TierMachine):
         policy = "write_back"
 
-    run_state_machine_as_test(Healthy, settings=FEW)  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(Healthy, settings=FEW)
 
 
 def test_a_planted_fault_is_raised_as_its_oracle_with_the_program() -> None:
@@ -42,7 +42,7 @@ def test_a_planted_fault_is_raised_as_its_oracle_with_the_program() -> None:
         fleet = FleetConfig(host_ratio=3.0, plants=("removal-twice",))
 
     with pytest.raises(Violation) as caught:
-        run_state_machine_as_test(Faulty, settings=FEW)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(Faulty, settings=FEW)
     assert type(caught.value) is TYPES["unmatched-removal"]
     assert caught.value.program.operations
     first = caught.value.verdicts[0]

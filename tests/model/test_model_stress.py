@@ -43,7 +43,7 @@ class RandomGate:
         self.rng = rng
         self.hold = False
 
-    def __call__(self, copy: Copy) -> bool:
+    def __call__(self, _: Copy) -> bool:
         """Whether this copy may land now."""
         return not self.hold and self.rng.random() < 0.4
 
