@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from tierfuzz.program import Attach, Burst, ClearStorage, Detach, Fill, FleetConfig, Generate, WritePolicy
+from tierfuzz.program import (
+    Attach,
+    Burst,
+    ClearStorage,
+    Detach,
+    Fill,
+    FleetConfig,
+    Flush,
+    Generate,
+    WritePolicy,
+)
 from tierfuzz.strategies import prompts
 
 NAMESPACES = ("tenant-a", "tenant-b")
@@ -119,11 +129,13 @@ def bursts(fleet: FleetConfig, sent: Sequence[Generate], name: str) -> st.Search
 
 def storage_controls(
     fleet: FleetConfig, name: str, worker: int
-) -> st.SearchStrategy[ClearStorage | Attach | Detach]:
-    """Changes of the storage tier; other policies only where that leaves no gaps on host (B3)."""
+) -> st.SearchStrategy[ClearStorage | Attach | Detach | Flush]:
+    """Changes of the storage tier, and flushes, after which storage is asked; other policies only where that
+    leaves no gaps on host (B3)."""
     policies: list[WritePolicy] = [fleet.policy]
     if fleet.policy != "write_back":
         policies += ["write_through", "write_through_selective"]
-    made: list[ClearStorage | Attach | Detach] = [ClearStorage(name, worker), Detach(name, worker)]
+    made: list[ClearStorage | Attach | Detach | Flush] = [Flush(name, worker), Flush(name, worker)]
+    made += [Flush(name, worker), ClearStorage(name, worker), Detach(name, worker)]
     made += [Attach(name, worker, policy) for policy in policies]
     return st.sampled_from(made)

@@ -9,7 +9,10 @@ import pytest
 from tierfuzz.campaign import CampaignConfig, PolicyResult, run_campaign
 from tierfuzz.errors import ExitCode
 from tierfuzz.faults.registry import FAULTS
-from tierfuzz.program import WRITE_POLICIES, FleetConfig, WritePolicy
+from tierfuzz.fleet import Fleet
+from tierfuzz.program import WRITE_POLICIES, FleetConfig, Flush, Generate, Program, WritePolicy
+from tierfuzz.prompts import Piece
+from tierfuzz.runner import Runner
 
 CASES = 12
 SEED = 3
@@ -18,7 +21,10 @@ ON_WRITE_BACK = {"abort-keeps-lock"}  # found under every policy, here soonest
 
 def campaign(policy: WritePolicy, plant: str | None, folder: Path) -> tuple[ExitCode, PolicyResult]:
     """A short campaign under one policy."""
-    fleet = FleetConfig(host_ratio=3.0, plants=(plant,) if plant else ())
+    storage = plant is not None and FAULTS[plant].oracle.startswith("storage")
+    fleet = FleetConfig(
+        host_ratio=3.0, plants=(plant,) if plant else (), storage_threshold=64 if storage else 0
+    )
     config = CampaignConfig(fleet, (policy,), CASES, steps=30, seed=SEED, log_dir=folder, repeats=1)
     result = run_campaign(config)
     return result.exit_code, result.policies[0]
@@ -37,3 +43,25 @@ def test_the_control_is_silent_and_not_vacuous(policy: WritePolicy, tmp_path: Pa
     code, result = campaign(policy, None, tmp_path)
     assert code is ExitCode.HELD, [f.verdicts for f in result.failures]
     assert result.held["host-miss"] > 0
+
+
+@pytest.mark.parametrize("policy", WRITE_POLICIES)
+def test_the_control_with_storage_is_silent_and_not_vacuous(policy: WritePolicy, tmp_path: Path) -> None:
+    fleet = FleetConfig(host_ratio=3.0, storage_threshold=32)
+    config = CampaignConfig(fleet, (policy,), CASES, steps=30, seed=SEED, log_dir=tmp_path, repeats=1)
+    result = run_campaign(config)
+    assert result.exit_code is ExitCode.HELD, [f.verdicts for f in result.policies[0].failures]
+
+
+def test_a_namespace_leak_through_storage_is_found(tmp_path: Path) -> None:
+    fleet = FleetConfig(host_ratio=3.0, storage_threshold=32, profile="sglang-0.5.17")  # B6
+    a, b = "tenant-a", "tenant-b"
+    operations = (
+        Generate("a", 0, (Piece("A", 0, 100),), 1, "namespaced", a),
+        Flush("f", 0),
+        Generate("s", 0, (Piece("A", 0, 33),), 1, "namespaced", b),
+        Generate("b", 0, (Piece("A", 0, 100),), 1, "repeat", b),
+    )
+    with Fleet(fleet, tmp_path) as live:
+        verdicts = Runner(live).run(Program(fleet, operations))
+    assert "namespace-leak" in {verdict.oracle for verdict in verdicts}

@@ -1,0 +1,80 @@
+"""Real bursts: what is claimed of requests that overlap was never false, and a changed number is noticed."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tierfuzz.observation import TierSplit
+from tierfuzz.oracles.judge import Judge
+from tierfuzz.oracles.recorded import groups_of, judge_recording
+from tierfuzz.recording import Recording, read_recording
+
+KNOWN_DEFECTS = {"duplicate-store", "unmatched-removal", "orphan-parent"}  # B6c, B7, E5
+OVERLAP = ["sglang-0.5.17-wt-p16-overlap", "sglang-0.5.17-wb-p16-overlap"]
+
+
+def load(name: str, recordings: Path) -> Recording:
+    """A recording by its name."""
+    return read_recording(recordings / f"{name}.jsonl.xz")
+
+
+def violated(judge: Judge) -> set[str]:
+    """Oracles with a violation, known defects left out."""
+    seen = {key.removeprefix("violation:") for key in judge.docket.seen if key.startswith("violation:")}
+    return seen - KNOWN_DEFECTS
+
+
+@pytest.mark.parametrize("name", OVERLAP)
+def test_no_claim_about_real_bursts_is_false(name: str, recordings: Path) -> None:
+    assert violated(judge_recording(load(name, recordings))) == set()
+
+
+def test_as_many_claims_are_made_as_held_on_the_recordings(recordings: Path) -> None:
+    held = [judge_recording(load(name, recordings)).docket.held for name in OVERLAP]
+    claims = {slug: sum(one[slug] for one in held) for slug in held[0]}
+    assert claims["phantom-hit"] == claims["split-sum"] == 993
+    assert claims["insert-bound"] + 396 == 993
+    assert claims["ledger-accounting"] == 396
+    assert claims["overlap-excess"] == 597
+    assert claims["load-accounting"] == 73
+    assert claims["overlap-miss"] == 290
+    assert claims["host-unseen"] == 81
+
+
+def changed(recording: Recording, number: int, cached: int, split: TierSplit | None) -> Recording:
+    """The same recording with other accounting of one operation."""
+    ops = list(recording.ops)
+    ops[number] = msgspec.structs.replace(ops[number], cached_tokens=cached, cached_tokens_details=split)
+    return dataclasses.replace(recording, ops=ops)
+
+
+@pytest.mark.parametrize(("alone", "least"), [(True, 0.85), (False, 0.80)])
+def test_hits_that_go_missing_are_noticed(alone: bool, least: float, recordings: Path) -> None:
+    recording = load(OVERLAP[0], recordings)
+    lone = {ops.ops[0][0] for ops in groups_of(recording) if len(ops.ops) == 1}
+    hits = [i for i, op in enumerate(recording.ops) if op.cached_tokens and (i in lone) is alone]
+    sample = random.Random(1).sample(hits, 25)
+    noticed = [bool(violated(judge_recording(changed(recording, i, 0, None)))) for i in sample]
+    assert sum(noticed) >= least * len(sample)
+
+
+@pytest.mark.parametrize(("alone", "least"), [(True, 0.95), (False, 0.85)])
+def test_host_hits_reported_as_device_are_noticed(alone: bool, least: float, recordings: Path) -> None:
+    recording = load(OVERLAP[1], recordings)
+    lone = {ops.ops[0][0] for ops in groups_of(recording) if len(ops.ops) == 1}
+    hits = [
+        (i, op.cached_tokens_details)
+        for i, op in enumerate(recording.ops)
+        if op.cached_tokens_details and op.cached_tokens_details.host and (i in lone) is alone
+    ]
+    sample = random.Random(2).sample(hits, 20)
+    noticed = [
+        bool(violated(judge_recording(changed(recording, i, split.total, TierSplit(split.total)))))
+        for i, split in sample
+    ]
+    assert sum(noticed) >= least * len(sample)
