@@ -133,8 +133,7 @@ class Judge:
             return
         for slug in ("hang", "crash"):
             self.docket.holds(slug)
-        tokens = expected.tokens + seen.output_ids
-        hashes = self._hashes(expected.namespace, tokens)
+        hashes = self._hashes(expected.namespace, expected.tokens + seen.output_ids)
         self.history.end(expected.namespace, hashes, expected.operation, expected.began)
         self.view.begin(expected.namespace, hashes)
         self.reach["aborted"] += seen.status == "aborted"
@@ -143,7 +142,8 @@ class Judge:
             if expected.storage is not None:
                 self.storage.check(expected.operation, expected.storage, seen.split or TierSplit())
             note_tiers(self.reach, expected, seen.split or TierSplit())
-            self.view.candidates(hashes[expected.forecast.limit :])
+            served = (seen.cached_tokens or 0) // self.fleet.page_size
+            self.view.candidates(hashes[min(expected.forecast.limit, served) :])
             self._contents.check(expected, seen)
         self._note_member(expected, seen, hashes)
         if seen.status == "ok":
