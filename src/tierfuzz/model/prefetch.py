@@ -63,8 +63,9 @@ class Prefetching(Running):
             self._pin(anchor, 1)
             self.cache.evict_host(hit if self.rules.storage_evicts_full else hit - host.free)
             self._pin(anchor, -1)
-        hit = min(hit, host.free)
-        return hit if hit * self.config.page_size >= self.config.storage.threshold else 0
+        got = min(hit, host.free)
+        worth = got == hit or got * self.config.page_size >= self.config.storage.threshold
+        return got if worth else 0
 
     def _pin(self, anchor: Node, by: int) -> None:
         for node in anchor.path():
