@@ -9,8 +9,22 @@ from pathlib import Path
 from tierfuzz.compare import Comparison, compare
 from tierfuzz.errors import UsageError
 from tierfuzz.model.replay import OpResult, recorded_rules, replay
+from tierfuzz.oracles.judge import Judge
+from tierfuzz.oracles.recorded import judge_recording
 from tierfuzz.recording import Recording, read_recording
 
+OVERLAP = "overlap"
+# Claims about requests; defects of the event stream that a version is known for are not counted here.
+CLAIMS = (
+    "phantom-hit",
+    "split-sum",
+    "ledger-accounting",
+    "overlap-miss",
+    "overlap-excess",
+    "load-accounting",
+    "host-unseen",
+    "insert-bound",
+)
 Predict = Callable[[Recording, str | None], list[OpResult]]
 
 
@@ -56,9 +70,26 @@ def find_recordings(paths: Sequence[Path]) -> list[Path]:
 
 
 def conform_file(path: Path, profile: str | None = None, predict: Predict = model_predicts) -> ConformRow:
-    """Compare one sequential recording."""
+    """Compare one recording: a sequential one with a prediction, an overlapping one with the oracles.
+
+    The step model predicts one request at a time; of requests that overlap only claims can be checked (6.6).
+    """
     recording = read_recording(path)
+    if recording.header.kind == OVERLAP:
+        return _overlap_row(path, judge_recording(recording))
     return row(path, compare(recording, predict(recording, profile)))
+
+
+def _overlap_row(path: Path, judge: Judge) -> ConformRow:
+    """`results`: claims made by the oracles over replies and bursts; `results_ok`: those that held."""
+    seen = {key.removeprefix("violation:"): n for key, n in judge.docket.seen.items() if "violation" in key}
+    wrong = sum(seen.get(slug, 0) for slug in CLAIMS)
+    held = sum(judge.docket.held[slug] for slug in CLAIMS)
+    found = Comparison(results=held + wrong, results_ok=held)
+    for verdict in judge.take_verdicts():
+        if verdict.oracle in CLAIMS and verdict.is_violation:
+            found.differs(f"{verdict.operation}: {verdict.oracle}: {verdict.message}")
+    return row(path, found, OVERLAP)
 
 
 def row(path: Path, found: Comparison, kind: str = "sequential") -> ConformRow:

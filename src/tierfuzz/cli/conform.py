@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from tierfuzz.conform import ConformRow, conform_file, find_recordings, model_predicts
+from tierfuzz.conform import OVERLAP, ConformRow, conform_file, find_recordings, model_predicts
 from tierfuzz.errors import ExitCode
 
 
@@ -35,16 +35,18 @@ def conform(paths: tuple[Path, ...], worker: bool, profile: str | None, json_: b
 
 
 def _print(row: ConformRow) -> None:
-    extra = [
-        f"{name} {value}"
-        for name, value in (("late", row.late), ("moved back", row.spilt), ("late ends", row.boundaries_late))
-        if value
-    ]
-    state = "ok  " if row.ok else "DIFF"
-    click.echo(
-        f"{state} {row.file}: {row.kind}, results {row.results_ok}/{row.results}, windows "
-        f"{row.windows_ok}/{row.windows}, boundaries {row.boundaries_ok}/{row.boundaries}"
-        + (f" ({', '.join(extra)})" if extra else "")
-    )
+    click.echo(f"{'ok  ' if row.ok else 'DIFF'} {row.file}: {_figures(row)}")
     for difference in row.differences:
         click.echo(f"     {difference}")
+
+
+def _figures(row: ConformRow) -> str:
+    if row.kind == OVERLAP:
+        return f"overlap, claims {row.results_ok}/{row.results}"
+    text = (
+        f"sequential, results {row.results_ok}/{row.results}, windows {row.windows_ok}/{row.windows}, "
+        f"boundaries {row.boundaries_ok}/{row.boundaries}"
+    )
+    apart = (("late", row.late), ("moved back", row.spilt), ("late ends", row.boundaries_late))
+    extra = [f"{name} {value}" for name, value in apart if value]
+    return text + (f" ({', '.join(extra)})" if extra else "")
