@@ -23,7 +23,8 @@ def payload(seq: int, process: int = 0) -> bytes:
 class Publisher:
     """XPUB for the live stream (it tells who subscribed), a ROUTER that a thread serves for replays.
 
-    `topic_frame`: replies of the newer engine. `silent`: no answers. `endless`: no end mark.
+    `topic_frame`: replies of the newer engine. `silent`: answers wait, and go out stale before the next one.
+    `endless`: no end mark.
     """
 
     def __init__(self, topic: str = "kv-events", topic_frame: bool = False) -> None:
@@ -36,6 +37,7 @@ class Publisher:
         self.buffer: list[tuple[int, bytes]] = []
         self.next = 0
         self.process = 0
+        self._late: list[list[bytes]] = []
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._live = self._open_live("tcp://127.0.0.1:*")
         self.endpoint = self._live.getsockopt_string(zmq.LAST_ENDPOINT)
@@ -99,16 +101,19 @@ class Publisher:
         client, empty, start = frames
         assert empty == b""
         self.asked.append(int.from_bytes(start, "big"))
-        if self.silent:
-            return
+        self._late += self._replies(client, self.asked[-1])
+        while self._late and not self.silent:
+            self._router.send_multipart(self._late.pop(0))
+
+    def _replies(self, client: bytes, first: int) -> list[list[bytes]]:
         topic = [self.topic] if self.topic_frame else []
-        for odd in self.odd_replies:
-            self._router.send_multipart([client, *odd])
+        replies = [[client, *odd] for odd in self.odd_replies]
         for seq, body in self.buffer:
-            if seq >= self.asked[-1]:
-                self._router.send_multipart([client, b"", *topic, seq.to_bytes(8, "big"), body])
+            if seq >= first:
+                replies.append([client, b"", *topic, seq.to_bytes(8, "big"), body])
         if not self.endless:
-            self._router.send_multipart([client, b"", *([b""] if topic else []), END, b""])
+            replies.append([client, b"", *([b""] if topic else []), END, b""])
+        return replies
 
     def close(self) -> None:
         """End the thread and close the sockets."""

@@ -217,10 +217,17 @@ def test_what_was_not_started_has_no_pid(tmp_path: Path) -> None:
 
 def test_a_child_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
     process = worker(tmp_path, SLEEPS)
-    thread = threading.Thread(target=process.start)
+
+    def start_and_see_it_up() -> None:
+        process.start()
+        says(process, "up")
+
+    thread = threading.Thread(target=start_and_see_it_up)
     thread.start()
+    number = str(thread.native_id)
     thread.join()
-    says(process, "up")  # asserts that it is alive; the kernel would have ended it with the thread
+    wait_for("the end of the thread", lambda: number not in os.listdir("/proc/self/task"))
+    assert process.alive()
     assert process.stop(BOUND_S) == -signal.SIGTERM
 
 

@@ -84,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    do_GET = do_POST = do_PUT = _answer
+    do_GET = do_POST = do_PUT = do_DELETE = _answer
 
     def log_message(self, format: str, *args: Any) -> None:
         """Be quiet."""
