@@ -76,6 +76,10 @@ class EventView:
         self._certain.clear()
         self._owners.clear()
 
+    def knows(self, h: int) -> bool:
+        """Some request has this block among the pages of its prompt or of what it was answered."""
+        return h in self._owners
+
     def may_be_revived(self, h: int) -> bool:
         """The page may be on device although no event says so."""
         return h in self._revived
@@ -99,7 +103,9 @@ class EventView:
     def prefix(self, namespace: str, hashes: tuple[int, ...]) -> PrefixView:
         """Intervals for a prompt, `hashes` being the pages that a match may use."""
         sure = [self._surely_held(namespace, h) for h in hashes]
-        maybe = [bool(self._copies(h)) and self._may_own(namespace, h) for h in hashes]
+        maybe = [
+            (bool(self._copies(h)) or self.may_be_revived(h)) and self._may_own(namespace, h) for h in hashes
+        ]
         device = [self.surely_on_device(namespace, h) for h in hashes]
         device_maybe = [
             (bool(self.on_device(h)) or self.may_be_revived(h)) and self._may_own(namespace, h)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from tierfuzz.events import BlockRemoved, BlockStored, KvEvent, Tier
+from tierfuzz.hashing import page_hashes
 from tierfuzz.model.copies import Copy
 from tierfuzz.model.engine import Engine
 from tierfuzz.model.faults import Fault
@@ -92,6 +95,22 @@ class StoreOnSplit(Fault):
         if upper.device is not None:
             engine.cache.emit_store(upper, Tier.DEVICE)
         return upper
+
+
+class HashWithoutPosition(Fault):
+    """Device stores carry a hash of the page's own tokens, whatever stands before it."""
+
+    oracle = "unexplained-store"
+    source = "T21, sgl-project/sglang#13488"
+
+    def emit(
+        self, engine: Engine, inner: Callable[[KvEvent, str], None], event: KvEvent, namespace: str
+    ) -> None:
+        """Hash each page as if it were the first of a prompt."""
+        del engine
+        if isinstance(event, BlockStored) and event.tier is Tier.DEVICE and event.parent is not None:
+            event = msgspec.structs.replace(event, hashes=page_hashes(event.tokens, event.block_size)[:1])
+        inner(event, namespace)
 
 
 class MediumOmitted(Fault):

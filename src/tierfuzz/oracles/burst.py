@@ -42,6 +42,12 @@ class BurstWatch:
     loads: int = 0
     loads_ambiguous: bool = False
 
+    def note(self, operation: str, seen: Observation, hashes: tuple[int, ...]) -> None:
+        """The reply of a member, and all pages of its prompt and answer."""
+        for member in self.members:
+            if member.expected.operation == operation:
+                member.seen, member.hashes = seen, hashes
+
     def store(self, view: EventView, h: int) -> None:
         """A device store, before it is booked."""
         self.stored.add(h)

@@ -62,6 +62,7 @@ class Judge:
         self._known = KnownPrompts()
         self._operation = ""
         self._just_flushed = False
+        self._prefill_only = 0  # requests without outputs since rest was last proved
         self._held_copies = False
 
     # requests --------------------------------------------------------------------------------------
@@ -94,14 +95,18 @@ class Judge:
 
     def _watch(self, made: list[Expectation]) -> None:
         """Follow a burst that began at rest until rest is proved again."""
-        members = [member_of(own, self.view) for own in made]
-        self._stream.watch = BurstWatch(members) if members else None
+        self._stream.watch = BurstWatch([member_of(own, self.view) for own in made]) if made else None
 
     def _expectation(self, generate: Generate, tokens: tuple[int, ...], quiet: bool) -> Expectation:
         namespace = generate.namespace or ""
         hashes = self._hashes(namespace, tokens)
         forecast = self.contract.forecast(
-            namespace, hashes, len(tokens), generate.logprob_start, quiet, self._announced(namespace, hashes)
+            namespace,
+            hashes,
+            len(tokens),
+            generate.logprob_start,
+            quiet,
+            self.view.leading_on_host(namespace, hashes),
         )
         ever = leading_in(self.history.ever, namespace, hashes[: forecast.limit])
         usable = hashes[: forecast.limit]
@@ -116,11 +121,9 @@ class Judge:
         self.view.begin(made.namespace, made.hashes)
         self._open[generate.id] = replace(made, began=began)
         self._operation = generate.id
+        self._prefill_only += generate.outputs == 0
         self._just_flushed = False
         note_sent(self.reach, generate, made, self.fleet.page_size, self._held_copies)
-
-    def _announced(self, namespace: str, hashes: tuple[int, ...]) -> int:
-        return self.view.leading_on_host(namespace, hashes)
 
     def _hashes(self, namespace: str, tokens: Sequence[int]) -> tuple[int, ...]:
         return page_hashes(tokens, self.fleet.page_size, self.traits.seed(namespace))
@@ -145,14 +148,10 @@ class Judge:
             served = (seen.cached_tokens or 0) // self.fleet.page_size
             self.view.candidates(hashes[min(expected.forecast.limit, served) :])
             self._contents.check(expected, seen)
-        self._note_member(expected, seen, hashes)
+        if self._stream.watch is not None:
+            self._stream.watch.note(expected.operation, seen, hashes)
         if seen.status == "ok":
             self._complete(generate, expected, seen, hashes)
-
-    def _note_member(self, expected: Expectation, seen: Observation, hashes: tuple[int, ...]) -> None:
-        for member in self._stream.watch.members if self._stream.watch else ():
-            if member.expected.operation == expected.operation:
-                member.seen, member.hashes = seen, hashes
 
     def _complete(
         self, generate: Generate, expected: Expectation, seen: Observation, hashes: tuple[int, ...]
@@ -199,7 +198,8 @@ class Judge:
         watch, self._stream.watch = self._stream.watch, None
         if watch is not None:
             check_burst(self.docket, self.fleet.page_size, watch, self.view, self.traits.silent_revival)
-        self._rest.check(self._operation, self._just_flushed)
+        self._rest.check(self._operation, self._just_flushed, self._prefill_only)
+        self._prefill_only = 0
 
     def gauges(self, metrics: dict[str, float]) -> None:
         """Levels of the worker at rest."""

@@ -111,6 +111,11 @@ _ALL = (
         Scope.AT_REST,
         "A request was served from storage what only another namespace had computed.",
     ),
+    Oracle(
+        "unexplained-store",
+        Scope.AT_REST,
+        "A block was stored on device that is a page of no prompt and no answer.",
+    ),
     Oracle("hang", Scope.ALWAYS, "A request, or rest, did not come within its bound."),
     Oracle("crash", Scope.ALWAYS, "The worker process ended by itself, or closed its connections."),
 )

@@ -40,13 +40,27 @@ class RestChecks:
         }
         self.hits: Counter[int] = Counter()  # completed requests over a block since it came to the device
 
-    def check(self, operation: str, just_flushed: bool) -> None:
-        """Everything that can be asked at rest."""
+    def check(self, operation: str, just_flushed: bool, spare: int = 0) -> None:
+        """Everything that can be asked at rest. `spare`: stored blocks that need no explanation (O4)."""
         self._capacity(operation)
+        self._explained(operation, spare)
         if just_flushed:
             self._empty(operation)
         if self._pages[Tier.HOST] >= self._pages[Tier.DEVICE] and not self._storage:
             self._backup(operation)
+
+    def _explained(self, operation: str, spare: int) -> None:
+        """At most fl(P+n) pages of a request are stored (6.2-2, O4)."""
+        strangers = [h for h in self._stream.strangers if not self._view.knows(h)]
+        self._stream.strangers.clear()
+        self._docket.check(
+            len(strangers) <= spare,
+            "unexplained-store",
+            operation,
+            f"{len(strangers)} blocks were stored that are pages of no prompt and no answer; at most {spare} "
+            "may be, of requests without outputs beside a decode",
+            facts={"blocks": len(strangers), "spare": spare},
+        )
 
     def _capacity(self, operation: str) -> None:
         for tier, most in self._pages.items():

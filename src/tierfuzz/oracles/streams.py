@@ -31,11 +31,13 @@ class Stream:
         self._traits = traits
         self._storage = storage
         self.watch: BurstWatch | None = None
+        self.strangers: set[int] = set()  # stored on device, in no request that is known yet
         self.uncopied: set[int] = set()  # device-resident blocks without an announced host copy
         self.dropped: set[int] = set()  # left the device without one
 
     def clear(self) -> None:
         """The worker is empty."""
+        self.strangers.clear()
         self.uncopied.clear()
         self.dropped.clear()
 
@@ -59,7 +61,10 @@ class Stream:
             self._follow(single)
 
     def _watch_stores(self, event: KvEvent) -> None:
-        if self.watch is not None and isinstance(event, BlockStored) and event.tier is Tier.DEVICE:
+        if not isinstance(event, BlockStored) or event.tier is not Tier.DEVICE:
+            return
+        self.strangers.update(h for h in event.hashes if not self._view.knows(h))
+        if self.watch is not None:
             for h in event.hashes:
                 self.watch.store(self._view, h)
 

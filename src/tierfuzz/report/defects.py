@@ -11,7 +11,7 @@ from tierfuzz.model.rules import PROFILES
 NOT_SHOWN: dict[str, str] = {
     "B1": "stale content of the last generated token: a race of GPU streams; needs a GPU",
     "B2": "load-back overwritten by a step in flight: a race of GPU streams; needs a GPU",
-    "B3": "policy switch at run time leaves an unbacked leaf with children: the endpoint decides, not the model",
+    "B3": "policy switch at run time leaves an unbacked leaf with children: the endpoint decides",
     "B4": "storage attached at run time writes pages under wrong keys: needs an engine without events",
     "B10": "a storage look-up below an unbacked node: the model makes no look-up there in any profile",
     "B11": "a null publisher kills the start: no publisher in the model; the simulated worker refuses it",
