@@ -72,6 +72,8 @@ class WorkerControl:
         """Prove rest and bring every event in; False when it cannot be said."""
         if worker.rested:
             return True
+        if worker.held_tokens is not None:
+            return False  # held copies keep a worker from rest, however long one waits
         try:
             result = self.fleet.settle(worker)
         except RequestFailed as error:
