@@ -115,9 +115,10 @@ def test_lost_messages_are_filled_in(both: Both) -> None:
     publisher.publish(2)
     publisher.publish(3, live=False)
     publisher.publish(2)
-    assert [batch.seq for batch in drained(subscriber, 7)] == [0, 1, 2, 3, 4, 5, 6]
+    batches = drained(subscriber, 7)
+    assert [batch.seq for batch in batches] == [0, 1, 2, 3, 4, 5, 6]
+    assert {2, 3, 4} <= {batch.seq for batch in batches if batch.replayed}
     assert slugs(subscriber) == []
-    assert subscriber.counts["replayed"] == 3
 
 
 def test_messages_that_exist_nowhere_are_a_gap(both: Both) -> None:
