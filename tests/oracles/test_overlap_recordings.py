@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -78,3 +80,42 @@ def test_host_hits_reported_as_device_are_noticed(alone: bool, least: float, rec
         for i, split in sample
     ]
     assert sum(noticed) >= least * len(sample)
+
+
+def members(recording: Recording) -> list[int]:
+    """Operations of bursts that had hits, some of them from host."""
+    numbers = [number for group in groups_of(recording) if len(group.ops) > 1 for number, _ in group.ops]
+    return [i for i in numbers if (split := recording.ops[i].cached_tokens_details) and split.host]
+
+
+def without_device_stores(recording: Recording, index: int) -> Recording:
+    """The same recording with the device stores of one batch left out."""
+    batches = list(recording.batches)
+    events = [event for event in batches[index].events if event[0] != "BlockStored" or event[6] != "GPU"]
+    batches[index] = msgspec.structs.replace(batches[index], events=events)
+    return dataclasses.replace(recording, batches=batches)
+
+
+def planted(slug: str, recording: Recording) -> Iterator[Recording]:
+    """Recordings with one lie, of the kind that the oracle is for."""
+    if slug == "insert-bound":
+        yield from (without_device_stores(recording, i) for i in range(20, len(recording.batches)))
+    for number in members(recording):
+        split = recording.ops[number].cached_tokens_details
+        assert split is not None
+        lies = {
+            "overlap-miss": (0, None),
+            "overlap-excess": (split.total + 64, TierSplit(split.device + 64, split.host)),
+            "load-accounting": (split.total, TierSplit(split.total)),
+            "host-unseen": (split.total, TierSplit(split.total)),
+        }
+        yield changed(recording, number, *lies[slug])
+
+
+@pytest.mark.parametrize(
+    "slug", ["overlap-miss", "overlap-excess", "load-accounting", "host-unseen", "insert-bound"]
+)
+def test_each_oracle_of_bursts_bites(slug: str, recordings: Path) -> None:
+    recording = load(OVERLAP[slug == "insert-bound"], recordings)  # write_back: no host copy tells of it
+    tries = itertools.islice(planted(slug, recording), 40)
+    assert any(slug in violated(judge_recording(lie)) for lie in tries)
