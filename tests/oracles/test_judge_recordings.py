@@ -63,8 +63,8 @@ def test_each_known_defect_is_seen_in_some_recording() -> None:
 @pytest.mark.parametrize("name", SEQUENTIAL)
 def test_claims_are_made_of_nearly_every_request(name: str) -> None:
     docket, requests = fed(name).judge.docket, requests_of(name)
-    # A host part below ten tokens may be recomputed, so less is claimed of small pages.
-    least = 1.0 if opened(name)[0].header.page_size >= 10 else 0.9
+    # A host part below ten tokens may be recomputed, unannounced, so less is claimed of small pages.
+    least = 1.0 if opened(name)[0].header.page_size >= 10 else 0.85
     assert docket.held["phantom-hit"] == requests
     for slug in ("split-sum", "ledger-accounting"):
         assert docket.held[slug] >= least * requests
