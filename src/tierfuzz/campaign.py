@@ -80,9 +80,11 @@ class CampaignResult:
 
     @property
     def exit_code(self) -> ExitCode:
-        """0 held, 1 violation, 4 vacuous (reference: docs/messages.md)."""
+        """0 held, 1 violation, 4 vacuous, 130 interrupted before anything was found (docs/messages.md)."""
         if any(result.failures for result in self.policies):
             return ExitCode.VIOLATION
+        if self.interrupted:
+            return ExitCode.INTERRUPTED
         if not self.policies or any(result.vacuous for result in self.policies):
             return ExitCode.VACUOUS
         return ExitCode.HELD

@@ -23,6 +23,7 @@ from tierfuzz.report.summary import as_json, print_summary
 from tierfuzz.runevents import Listener
 
 OUT = Path("tierfuzz-out")
+FEWEST_PAGES = 8  # on device: the longest answer is over a page long, and a prompt takes two or three
 
 
 def execute(given: dict[str, Any]) -> ExitCode:
@@ -47,10 +48,16 @@ def execute(given: dict[str, Any]) -> ExitCode:
 def fleet_of(given: dict[str, Any]) -> FleetConfig:
     """The fleet that the options describe; UsageError before anything is started."""
     driver_for(given["engine"])
-    if given["device_tokens"] % given["page_size"]:
+    for option in ("device_tokens", "chunked_prefill_size"):
+        if given[option] > 0 and given[option] % given["page_size"]:
+            raise UsageError(
+                f"--{option.replace('_', '-')} {given[option]} is no multiple of --page-size "
+                f"{given['page_size']}; choose whole pages"
+            )
+    if given["device_tokens"] < FEWEST_PAGES * given["page_size"]:
         raise UsageError(
-            f"--device-tokens {given['device_tokens']} is no multiple of --page-size {given['page_size']}; "
-            "choose whole pages"
+            f"--device-tokens {given['device_tokens']} with --page-size {given['page_size']}: "
+            f"expected at least {FEWEST_PAGES} pages; choose more tokens or smaller pages"
         )
     return FleetConfig(
         engine=given["engine"],
@@ -113,7 +120,4 @@ def _with_logs(error: TierfuzzError, folder: Path, target: Path) -> TierfuzzErro
 
 
 def _copy(folder: Path, target: Path) -> None:
-    """Logs and journals; results of an earlier run in `target` would be taken for those of this one."""
-    for old in (*target.glob("failure-*.json"), *target.glob("journal-*.jsonl"), target / "result.json"):
-        old.unlink(missing_ok=True)
     shutil.copytree(folder, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("hypothesis"))

@@ -76,7 +76,7 @@ class Progress:
         seconds = max(1e-9, self._clock.monotonic() - self._started)
         reach = ", ".join(f"{name} {self._reach[name]}" for name in SHOWN_REACH)
         return (
-            f"{self._policy}: {self._counts['examples']} examples of {self._most}, "
+            f"{self._policy}: {self._counts['examples']} cases (of about {self._most}), "
             f"{self._counts['operations']} operations ({self._counts['operations'] / seconds:.0f}/s), "
             f"{self._counts['violations']} violations; {reach}"
         )

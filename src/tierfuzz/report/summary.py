@@ -40,7 +40,7 @@ def print_summary(console: Console, result: CampaignResult) -> None:
     console.print(_verdicts(result))
     for policy in result.policies:
         _print_violations(console, policy)
-    console.print(ending(result), highlight=False)
+    console.print(ending(result), highlight=False, soft_wrap=True)
 
 
 def _table(title: str, result: CampaignResult) -> Table:
@@ -53,7 +53,7 @@ def _table(title: str, result: CampaignResult) -> Table:
 
 def _runs(result: CampaignResult) -> Table:
     table = _table("Operations", result)
-    table.add_row("examples", *[str(p.examples) for p in result.policies])
+    table.add_row("cases", *[str(p.examples) for p in result.policies])
     table.add_row("operations", *[str(p.operations) for p in result.policies])
     table.add_row("requests", *[str(p.requests) for p in result.policies])
     table.add_row("seconds", *[f"{p.seconds:.1f}" for p in result.policies])
@@ -85,16 +85,18 @@ def _print_violations(console: Console, policy: PolicyResult) -> None:
         for verdict in failure.verdicts:
             if verdict.oracle not in shown:
                 shown.add(verdict.oracle)
-                console.print(f"{policy.policy}: {describe(verdict)}", highlight=False, markup=False)
+                text = f"{policy.policy}: {describe(verdict)}"
+                console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def ending(result: CampaignResult) -> str:
     """One sentence that says what the exit code says."""
-    if result.interrupted:
-        return "Interrupted: the figures above are of what was done."
     cases = sum(len(policy.failures) for policy in result.policies)
+    found = f"Violations in {cases} {'case' if cases == 1 else 'cases'}."
+    if result.interrupted:
+        return f"Interrupted: the figures above are of what was done. {found if cases else ''}".rstrip()
     if cases:
-        return f"Violations in {cases} cases."
+        return found
     vacuous = [policy.policy for policy in result.policies if policy.vacuous]
     if vacuous:
         return (
