@@ -1,0 +1,79 @@
+"""What a campaign prints: tables, the ending, JSON, progress on a fake clock."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+
+from rich.console import Console
+
+from tierfuzz.campaign import CampaignResult, Failure, PolicyResult
+from tierfuzz.clock import FakeClock
+from tierfuzz.program import FleetConfig, Idle, Program
+from tierfuzz.report.progress import PLAIN_EVERY_S, Progress
+from tierfuzz.report.summary import as_json, ending, print_summary
+from tierfuzz.runevents import CaseEnded, OperationDone, RunEnded, RunStarted
+from tierfuzz.verdict import Outcome, Verdict
+
+FLEET = FleetConfig()
+VERDICT = Verdict(
+    "host-miss", Outcome.VIOLATION, 1, "op4", "device 16, host 0 tokens", ("reason one",), seen=2, tries=3
+)
+
+
+def held() -> PolicyResult:
+    """A policy under which everything held."""
+    return PolicyResult(
+        "write_through", 3, 30, 90, 1.5, Counter({"probe-host-only": 4}), Counter({"host-miss": 4})
+    )
+
+
+def failed() -> PolicyResult:
+    """A policy with one violation."""
+    result = held()
+    result.violated.update(["host-miss"])
+    result.failures.append(Failure([VERDICT], Program(FLEET, ())))
+    return result
+
+
+def printed(result: CampaignResult) -> str:
+    """The summary as plain text."""
+    out = io.StringIO()
+    print_summary(Console(file=out, width=120), result)
+    return out.getvalue()
+
+
+def test_a_summary_shows_figures_verdicts_and_reasons() -> None:
+    text = printed(CampaignResult([failed()]))
+    assert "4 / 1 / 0" in text
+    assert "host-miss at op4 on worker 1 (2 of 3 tries):" in text
+    assert "because reason one" in text
+
+
+def test_the_ending_says_what_the_exit_code_says() -> None:
+    assert ending(CampaignResult([held()])) == "Every verdict held."
+    assert ending(CampaignResult([failed()])).startswith("Violations in 1 case")
+    assert ending(CampaignResult([PolicyResult("write_back")])).startswith("Vacuous: probe-host-only")
+
+
+def test_json_has_a_version_and_every_verdict() -> None:
+    body = json.loads(as_json(CampaignResult([failed()])))
+    assert (body["kind"], body["format"], body["exit_code"]) == ("campaign", 1, 1)
+    (violation,) = body["policies"][0]["violations"]
+    assert violation["reasons"] == ["reason one"]
+
+
+def test_plain_progress_prints_a_line_now_and_then_and_one_at_the_end() -> None:
+    out, clock = io.StringIO(), FakeClock()
+    progress = Progress(Console(file=out, width=200), clock, live=False)
+    progress.on_event(RunStarted(FLEET, 10))
+    for number in range(3):
+        clock.advance(PLAIN_EVERY_S / 2)
+        progress.on_event(OperationDone(Idle("i", 0), 0, ()))
+        progress.on_event(CaseEnded(number + 1, {}, {"probe-host-only": 2}))
+    progress.on_event(RunEnded(False))
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 2
+    assert "3 cases" in lines[-1]
+    assert "probe-host-only 6" in lines[-1]
