@@ -32,7 +32,7 @@ class TieredCache(Eviction):
                 self.revive(node, mine)
                 continue
             duplicates += [own for own, held in zip(mine, node.device, strict=True) if own != held]
-            if counted and (at > known or not self.rules.hits_by_known):
+            if counted and (at > known or self.rules.two_hits_a_request):
                 self.hit(node)
         if at < len(run):
             self._grow(node, run[at:], list(slots[at:]), counted)

@@ -70,7 +70,6 @@ class Rules:
     chunks_publish: bool = True  # 3.6
     # 0.5.23 (engine-0.5.23 section 1) -------------------------------------------------------------
     unified: bool = False  # the unified tree: ancestors are backed up, copies are queued
-    hits_by_known: bool = True  # a node counts once a request
     last_output_not_decoded: bool = False  # no decode step for the last output
     coalesce: str = ""  # "", "rust" or "python": how neighbouring events are merged
     wire: str = "array"  # "array" or "map"
@@ -103,7 +102,6 @@ SGLANG_0_5_17 = Rules(
     storage_lands_at_root=True,
     storage_evicts_full=True,
     storage_by_span=False,
-    hits_by_known=False,
 )
 
 SGLANG_0_5_23 = Rules(
