@@ -16,6 +16,9 @@ from tierfuzz.sim.publisher import Publisher
 Progress = Callable[[Reply], None]
 
 
+LEAST_WAIT_S = 0.001  # a tick that did nothing will do nothing at once: an ill engine must not spin
+
+
 class Stopping(Exception):
     """The worker is shutting down; what was asked will not be answered."""
 
@@ -149,7 +152,8 @@ class Scheduler:
             elif self._tick():
                 await asyncio.sleep(self._step_delay if self._step_delay and self.engine.live() else 0)
             else:
-                await self._sleep(self.gate.wait_s(self.engine.copies.pending))
+                wait_s = self.gate.wait_s(self.engine.copies.pending)
+                await self._sleep(None if wait_s is None else max(wait_s, LEAST_WAIT_S))
 
     def _tick(self) -> bool:
         """One iteration; False when the next one would do nothing new until a copy lands or someone calls."""
