@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tierfuzz.events import AllBlocksCleared, Batch, BlockRemoved, BlockStored, KvEvent
-from tierfuzz.eventview import EventView, Interval, PrefixView
+from tierfuzz.events import AllBlocksCleared, Batch, BlockRemoved, BlockStored, KvEvent, Tier
+from tierfuzz.eventview import MOST_POSSIBILITIES, EventView, Interval, PrefixView
 from tierfuzz.ledger import Ledger
 
 GPU, CPU = "GPU", "CPU_PINNED"
@@ -27,7 +27,7 @@ class Seen:
 
     def __init__(self, *namespaces: str, alone: str | None = None) -> None:
         self.view = EventView(Ledger())
-        self.view.in_flight = alone
+        self.view.in_flight = None if alone is None else {alone}
         for namespace in namespaces:
             self.view.begin(namespace, FOUR)
 
@@ -35,8 +35,8 @@ class Seen:
         """Events, each as a batch of its own."""
         for event in events:
             batch = Batch(0, 0.0, 0, (event,))
-            self.view.apply(batch)
             self.view.ledger.apply(batch)
+            self.view.apply(batch)
 
     def prefix(self, namespace: str = "") -> PrefixView:
         """The intervals of the prompt of four pages."""
@@ -81,8 +81,8 @@ def test_blocks_that_nobody_asked_for_are_nobodys() -> None:
     seen = Seen()
     seen.tell(store(FOUR), store(FOUR, CPU))
     assert seen.prefix() == exactly(0, 0)
-    assert not seen.view.knows(1)
-    assert Seen("").view.knows(1)
+    assert seen.view.owners(1) == ()
+    assert Seen("", "a").view.owners(1) == ("", "a")
 
 
 def test_leading_pages_on_host_end_where_one_is_missing() -> None:
@@ -129,13 +129,90 @@ def test_a_store_while_one_request_runs_is_of_its_namespace() -> None:
     seen = Seen("", "a", alone="a")
     seen.tell(store(FOUR), store(FOUR, CPU))
     assert seen.prefix("a") == exactly(4, 4)
-    assert seen.prefix("") == PrefixView(Interval(0, 4), Interval(0, 4))
+    assert seen.prefix("") == exactly(0, 0)
+
+
+def test_a_store_beside_others_is_of_one_of_those_in_flight() -> None:
+    seen = Seen("", "a", "b")
+    seen.view.in_flight = {"a", "b"}
+    seen.tell(store(FOUR))
+    assert seen.prefix("") == exactly(0, 0)
+    for namespace in ("a", "b"):
+        assert seen.prefix(namespace) == PrefixView(Interval(0, 4), Interval(0, 4))
+
+
+def test_a_namespace_stores_nothing_that_it_has() -> None:
+    seen = Seen("", "a", "b", alone="a")
+    seen.tell(store(FOUR))
+    seen.view.in_flight = {"a", "b"}
+    seen.tell(store(FOUR))
+    assert seen.prefix("b") == exactly(4, 4)
+
+
+def test_the_only_copy_that_can_have_left_is_known() -> None:
+    seen = Seen("", "a", alone="a")
+    seen.tell(store(FOUR), remove(FOUR))
+    assert seen.prefix("a") == exactly(0, 0)
+
+
+def test_what_was_served_says_whose_copy_is_left() -> None:
+    seen = Seen("", "a", alone="a")
+    seen.tell(store(FOUR, CPU))
+    seen.view.in_flight = {""}
+    seen.tell(store(FOUR, CPU), remove(FOUR, CPU))
+    seen.view.learn(Tier.HOST, "a", 1)
+    assert seen.view.surely_on_host("a", 1)
+    assert not seen.view.may_be_on(Tier.HOST, "", 1)
+    assert not seen.view.surely_on_host("a", 2)
+
+
+def test_what_cannot_have_been_served_teaches_nothing() -> None:
+    seen = Seen("", "a", alone="a")
+    seen.tell(store(FOUR))
+    seen.view.learn(Tier.DEVICE, "", 1)
+    seen.view.learn(Tier.HOST, "", 1)
+    assert seen.prefix("a") == exactly(4, 4)
+
+
+@pytest.mark.parametrize("first", ["removed", "held"])
+def test_an_owner_that_comes_to_light_late_may_have_stored_before(first: str) -> None:
+    seen = Seen("", alone="a")
+    seen.tell(store(FOUR), store(FOUR))  # the second is of an answer to a request of "a"
+    if first == "removed":
+        seen.tell(remove(FOUR))
+    seen.view.begin("a", FOUR, late=True)
+    low = 0 if first == "removed" else 4
+    for namespace in ("", "a"):
+        assert seen.prefix(namespace) == PrefixView(Interval(low, 4), Interval(low, 4))
+
+
+def test_two_copies_betray_an_owner_that_is_not_known_yet() -> None:
+    seen = Seen("")
+    seen.tell(store((1, 2)))
+    assert not seen.view.ambiguous(1)
+    seen.tell(store((1,)))
+    assert seen.view.ambiguous(1)
+    assert not seen.view.ambiguous(2)
+
+
+def test_too_many_possibilities_are_given_up() -> None:
+    many = [str(number) for number in range(2 * MOST_POSSIBILITIES)]
+    seen = Seen(*many)
+    seen.tell(*[store((1,))] * 3, remove((1,)))
+    for namespace in many[:3]:
+        assert not seen.view.surely_on_device(namespace, 1)
+        assert seen.view.may_be_on(Tier.DEVICE, namespace, 1)
+    seen.tell(AllBlocksCleared())
+    assert not seen.view.may_be_on(Tier.DEVICE, many[0], 1)
 
 
 def test_after_a_removal_it_is_open_whose_copy_is_left() -> None:
     seen = Seen("", "a", alone="a")
-    seen.tell(store(FOUR), store(FOUR), remove(FOUR))
-    assert seen.prefix("a") == PrefixView(Interval(0, 4), Interval(0, 4))
+    seen.tell(store(FOUR))
+    seen.view.in_flight = {""}
+    seen.tell(store(FOUR), remove(FOUR))
+    for namespace in ("", "a"):
+        assert seen.prefix(namespace) == PrefixView(Interval(0, 4), Interval(0, 4))
 
 
 def test_where_host_stores_may_be_of_others_they_settle_nothing() -> None:
@@ -151,25 +228,38 @@ def test_where_host_stores_may_be_of_others_they_settle_nothing() -> None:
 def test_a_recomputed_host_page_may_be_on_device() -> None:
     seen = Seen("")
     seen.tell(store(FOUR, CPU))
-    seen.view.candidates((3, 4))
+    seen.view.candidates("", (3, 4))
     assert [seen.view.may_be_revived(h) for h in FOUR] == [False, False, True, True]
     assert seen.prefix() == exactly(4, 0)
-    seen.view.candidates((1, 2))
+    seen.view.candidates("", (1, 2))
     assert seen.prefix() == PrefixView(Interval(4, 4), Interval(0, 4))
 
 
 def test_only_pages_on_host_and_not_on_device_are_candidates() -> None:
     seen = Seen("")
     seen.tell(store((1, 2), CPU), store((2, 3)))
-    seen.view.candidates(FOUR)
+    seen.view.candidates("", FOUR)
     assert [seen.view.may_be_revived(h) for h in FOUR] == [True, False, False, False]
+
+
+def test_candidates_are_looked_at_again_when_every_event_is_in_hand() -> None:
+    seen = Seen("")
+    seen.tell(store(FOUR))
+    seen.view.candidates("", FOUR)
+    seen.tell(store(FOUR, CPU), remove(FOUR))  # late: both were before the request
+    assert seen.prefix() == exactly(4, 0)
+    seen.view.rested()
+    assert seen.prefix() == PrefixView(Interval(4, 4), Interval(0, 4))
+    seen.tell(remove(FOUR))
+    seen.view.rested()
+    assert seen.prefix() == exactly(4, 0)
 
 
 @pytest.mark.parametrize("event", [store((1,)), remove((1,)), AllBlocksCleared()])
 def test_a_device_event_settles_the_doubt(event: KvEvent) -> None:
     seen = Seen("")
     seen.tell(store(FOUR, CPU))
-    seen.view.candidates((1,))
+    seen.view.candidates("", (1,))
     seen.tell(event)
     assert not seen.view.may_be_revived(1)
 
@@ -177,7 +267,7 @@ def test_a_device_event_settles_the_doubt(event: KvEvent) -> None:
 def test_a_host_event_does_not_settle_it() -> None:
     seen = Seen("")
     seen.tell(store(FOUR, CPU))
-    seen.view.candidates(FOUR)
+    seen.view.candidates("", FOUR)
     seen.tell(remove(FOUR, CPU))
     assert seen.prefix() == PrefixView(Interval(0, 4), Interval(0, 4))
 
@@ -185,7 +275,7 @@ def test_a_host_event_does_not_settle_it() -> None:
 def test_the_device_copy_of_another_namespace_does_not_rule_revival_out() -> None:
     seen = Seen("", "a")
     seen.tell(store(FOUR, CPU), store(FOUR))
-    seen.view.candidates(FOUR)
+    seen.view.candidates("a", FOUR)
     seen.tell(remove(FOUR))  # of either namespace
     assert seen.prefix("a").device == Interval(0, 4)
 
@@ -193,7 +283,7 @@ def test_the_device_copy_of_another_namespace_does_not_rule_revival_out() -> Non
 def test_a_flush_forgets_doubts_and_owners() -> None:
     seen = Seen("", "a")
     seen.tell(store(FOUR, CPU))
-    seen.view.candidates(FOUR)
+    seen.view.candidates("", FOUR)
     seen.view.clear()
     assert not seen.view.may_be_revived(1)
     assert not seen.view.ambiguous(1)

@@ -34,9 +34,9 @@ class Past:
         self.told += 1
         name = f"r{self.told}"
         began = self.history.begin(namespace, hashes, name)
-        self.history.end(namespace, hashes, name, began)
+        self.history.end(namespace, hashes, name)
         if done:
-            self.history.complete(namespace, hashes, name)
+            self.history.complete(namespace, hashes, name, began)
         if rest:
             self.history.rest()
         return name

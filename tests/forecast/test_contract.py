@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from past import FLEET, PAGE, Past, pages_of
 
-from tierfuzz.forecast.contract import SLACK_NODES, Forecast
+from tierfuzz.events import Tier
+from tierfuzz.forecast.contract import Forecast
 from tierfuzz.observation import Observation, TierSplit
 from tierfuzz.oracles.judge import Judge
 from tierfuzz.program import FleetConfig, Generate
@@ -14,8 +15,9 @@ from tierfuzz.prompts import Piece, tokens_of
 
 FOUR = pages_of(1, 4)
 OFF_AFTER = 8  # fillers of 8 pages that turn the device pool of 64 over
-# Branch and fillers may take what the host pool of 129 leaves beside four nodes of 9 pages.
-HELD_FOR = (129 - SLACK_NODES * 9 - 4) // 8
+FITS = (129 - 4) // 8  # fillers that the host pool has room for beside four pages
+# Once it is full, branch and fillers may take what it leaves beside two nodes of 9 pages.
+HELD_FOR = (129 - 2 * 9 - 4) // 8
 
 
 def nothing(limit: int, most: int) -> Forecast:
@@ -75,9 +77,42 @@ def test_a_namespace_is_served_nothing_of_another() -> None:
     assert past.forecast(FOUR, namespace="a").held == 4
 
 
-# reuse distance ------------------------------------------------------------------------------------
-def test_a_prefix_is_held_while_few_others_were_used() -> None:
+# all fits ------------------------------------------------------------------------------------------
+def test_nothing_leaves_the_host_while_all_pages_fit() -> None:
     past = Past()
+    past.ask(FOUR)
+    past.fill(FITS)
+    assert past.contract.never_full
+    assert past.forecast(FOUR).host_only == 4
+    past.fill(1, first=900)
+    assert not past.contract.never_full
+    assert past.forecast(FOUR) == nothing(4, 4)
+
+
+def test_pages_that_nobody_knows_of_take_room_too() -> None:
+    past = Past()
+    past.ask(FOUR)
+    past.fill(FITS)
+    past.history.lose(1)
+    assert past.forecast(FOUR).held == 4
+    past.history.lose(1)
+    past.history.loosen("", FOUR)
+    past.history.lose(129 - 4 - 8 * FITS - 3)
+    assert past.forecast(FOUR).held == 4
+    past.history.lose(1)
+    assert past.forecast(FOUR).held == 0
+
+
+# reuse distance ------------------------------------------------------------------------------------
+def full() -> Past:
+    """A worker whose host pool has been filled before."""
+    past = Past()
+    past.fill(FITS + 1, first=1000)
+    return past
+
+
+def test_a_prefix_is_held_while_few_others_were_used() -> None:
+    past = full()
     past.ask(FOUR)
     past.fill(HELD_FOR)
     assert past.forecast(FOUR).held == 4
@@ -86,15 +121,26 @@ def test_a_prefix_is_held_while_few_others_were_used() -> None:
 
 
 def test_longer_prompts_leave_less_to_claim() -> None:
-    past = Past()
+    past = full()
     past.ask(FOUR)
-    past.fill(HELD_FOR)
+    past.fill(HELD_FOR - 3)
+    assert past.forecast(FOUR).held == 4
     past.ask(pages_of(101, 20))
     assert past.forecast(FOUR).held == 0
 
 
+def test_requests_that_overlap_leave_less_to_claim() -> None:
+    past = full()
+    past.ask(FOUR)
+    past.fill(HELD_FOR)
+    past.history.together(9)
+    assert past.forecast(FOUR).held == 4
+    past.history.together(30)
+    assert past.forecast(FOUR).held == 0
+
+
 def test_use_makes_a_prefix_young_again() -> None:
-    past = Past()
+    past = full()
     past.ask(FOUR)
     past.fill(HELD_FOR)
     past.ask(FOUR)
@@ -102,8 +148,17 @@ def test_use_makes_a_prefix_young_again() -> None:
     assert past.forecast(FOUR).held == 4
 
 
+def test_a_request_that_was_aborted_makes_nothing_young() -> None:
+    past = full()
+    past.ask(FOUR)
+    past.fill(HELD_FOR)
+    past.ask(FOUR, done=False)
+    past.fill(1, first=900)
+    assert past.forecast(FOUR).held == 0
+
+
 def test_an_old_page_under_a_branch_that_was_just_used_is_not_claimed() -> None:
-    past = Past()
+    past = full()
     past.ask(pages_of(1, 8))
     past.fill(HELD_FOR)
     past.ask(pages_of(1, 4, fork=2, other=1))
@@ -112,7 +167,7 @@ def test_an_old_page_under_a_branch_that_was_just_used_is_not_claimed() -> None:
 
 
 def test_fillers_that_were_aborted_may_have_evicted_all_the_same() -> None:
-    past = Past()
+    past = full()
     past.ask(FOUR)
     for number in range(HELD_FOR + 1):
         past.ask(pages_of(100 + number, 8), done=False)
@@ -204,13 +259,37 @@ def test_every_must_has_its_reasons() -> None:
     name = past.ask(FOUR)
     found = past.forecast(FOUR)
     assert found.held
-    inserted, used = found.reasons
+    inserted, fits = found.reasons
     assert f"pages 0..3 were inserted by {name}" in inserted
-    assert "at most 4 pages were used since" in used
+    assert "4 distinct pages were computed since the last flush" in fits
     past.fill(OFF_AFTER)
     off = past.forecast(FOUR).reasons
     assert len(off) == 3
     assert f"{8 * OFF_AFTER} other pages were inserted since rest after {name}" in off[-1]
+
+
+def test_a_full_host_pool_is_a_reason_to_count_what_was_used_since() -> None:
+    past = full()
+    past.ask(FOUR)
+    past.fill(2)
+    used = past.forecast(FOUR).reasons[1]
+    assert "at most 20 pages were used since; the host pool has 129, of which 18" in used
+
+
+def test_a_forecast_explains_itself() -> None:
+    text = primed(FLEET).forecast(FOUR).explain()
+    assert text.startswith(
+        "at most 4 of 4 pages can be cached; at least 4 pages must still be held; 4 pages must"
+    )
+    assert text.count("\n  because ") == 3
+    assert Past().forecast(FOUR).explain() == "at most 0 of 4 pages can be cached"
+
+
+def test_chances_by_tier_and_page() -> None:
+    sure = Forecast(limit=4, most=3, held=2, host_only=2)
+    assert [sure.chance(Tier.HOST, page) for page in range(4)] == ["must", "must", "may", "must not"]
+    assert [sure.chance(Tier.DEVICE, page) for page in range(4)] == ["must not"] * 4
+    assert Forecast(4, 3, 2, 0).chance(Tier.DEVICE, 0) == "may"
 
 
 def test_no_claim_has_no_reasons() -> None:
@@ -259,6 +338,13 @@ def test_a_mate_is_no_reason_to_compute_no_token() -> None:
     twins = [asked(name, Piece("s", 0, 4 * PAGE)) for name in ("first", "second")]
     assert reported(twins, twins[0], 3) == 0
     assert reported(twins, twins[0], 4) == 1
+
+
+def test_a_request_may_be_served_what_a_mate_generates() -> None:
+    first = Generate("first", 0, (Piece("s", 0, 3 * PAGE),), 2 * PAGE)
+    second = asked("second", Piece("s", 0, 3 * PAGE), Piece("t", 0, 90))
+    assert reported([first, second], second, 5) == 0
+    assert reported([first, second], second, 6) == 1
 
 
 def test_mates_of_another_namespace_bring_nothing() -> None:

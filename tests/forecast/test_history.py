@@ -52,11 +52,21 @@ def test_a_page_was_used_when_its_last_request_began() -> None:
     history = History()
     slow = history.begin("", (1, 2), "slow")
     quick = history.begin("", (5,), "quick")
-    history.end("", (5,), "quick", quick)
-    history.end("", (1, 2, 3), "slow", slow)
+    history.end("", (5,), "quick")
+    history.complete("", (5,), "quick", quick)
+    history.end("", (1, 2, 3), "slow")
+    history.complete("", (1, 2, 3), "slow", slow)
     assert [history.used["", page] for page in (1, 2, 3, 5)] == [slow, slow, slow, quick]
     # the branch itself may have been used until its request ended
     assert history.newer_pages(quick, PLENTY) == 4
+
+
+def test_what_did_not_come_to_its_end_may_have_used_nothing() -> None:
+    past = Past()
+    past.ask(pages_of(1, 4))
+    past.ask(pages_of(1, 4), done=False)
+    assert {past.history.used["", page] for page in pages_of(1, 4)} == {1}
+    assert past.history.newer_pages(2, PLENTY) == 4
 
 
 def test_pages_are_begun_before_they_are_inserted() -> None:
@@ -71,8 +81,8 @@ def test_pages_are_begun_before_they_are_inserted() -> None:
 
 def test_outputs_belong_to_the_pages_of_their_request() -> None:
     history = History()
-    began = history.begin("", (1,), "r")
-    history.end("", (1, 2, 3), "r", began)
+    history.begin("", (1,), "r")
+    history.end("", (1, 2, 3), "r")
     assert leading_in(history.begun, "", (1, 2, 3)) == 3
     assert history.roots["", 1].size == 3
     assert history.longest == 4  # and a page that was not finished
@@ -121,3 +131,37 @@ def test_a_flush_forgets_all_but_what_was_ever_computed() -> None:
     assert not past.history.roots
     assert past.history.longest == past.history.newer_pages(0, PLENTY) == 0
     assert leading_in(past.history.ever, "", pages_of(1, 4)) == 4
+
+
+# what nobody tells of ------------------------------------------------------------------------------
+def test_one_page_more_than_begun_may_hang_at_a_loose_end() -> None:
+    past = Past()
+    past.ask(pages_of(1, 4))
+    assert past.history.most("", pages_of(1, 9)) == 4
+    past.history.loosen("", pages_of(1, 4))
+    assert past.history.most("", pages_of(1, 9)) == 5
+    assert past.history.most("", pages_of(1, 4)) == 4
+    assert past.history.most("a", pages_of(1, 9)) == 0
+    past.history.loosen("a", ())
+    assert past.history.most("a", pages_of(1, 9)) == 1
+
+
+def test_distinct_pages_count_what_nobody_knows_of() -> None:
+    past = Past()
+    past.ask(pages_of(1, 4))
+    past.ask(pages_of(1, 4))
+    assert past.history.distinct == 4
+    past.history.loosen("", pages_of(1, 4))
+    past.history.lose(3)
+    assert past.history.distinct == 8
+    past.history.clear()
+    assert past.history.distinct == 0
+
+
+def test_the_widest_burst_is_at_least_the_longest_request() -> None:
+    past = Past()
+    past.ask(pages_of(1, 4))
+    assert past.history.widest == past.history.longest == 5
+    past.history.together(30)
+    past.ask(pages_of(2, 9))
+    assert (past.history.longest, past.history.widest) == (10, 30)

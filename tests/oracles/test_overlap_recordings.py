@@ -41,13 +41,13 @@ def test_no_claim_about_real_bursts_is_false(name: str, recordings: Path) -> Non
 def test_as_many_claims_are_made_as_held_on_the_recordings(recordings: Path) -> None:
     held = [judge_recording(load(name, recordings)).docket.held for name in OVERLAP]
     claims = {slug: sum(one[slug] for one in held) for slug in held[0]}
-    assert claims["phantom-hit"] == claims["split-sum"] == 993
-    assert claims["insert-bound"] + 396 == 993
+    assert claims["phantom-hit"] == claims["split-sum"] == claims["insert-bound"] == 993
     assert claims["ledger-accounting"] == 396
     assert claims["overlap-excess"] == 597
-    assert claims["load-accounting"] == 73
-    assert claims["overlap-miss"] == 290
-    assert claims["host-unseen"] == 79
+    assert claims["load-accounting"] == 396 + 2 * 84  # every request alone and every burst
+    assert claims["overlap-miss"] >= 292
+    assert claims["host-unseen"] >= 81  # 83, but for pages that a mate computes anew
+    assert claims["host-miss"] >= 2
 
 
 def changed(recording: Recording, number: int, cached: int, split: TierSplit | None) -> Recording:

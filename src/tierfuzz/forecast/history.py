@@ -29,7 +29,11 @@ class Root:
 
 
 class History:
-    """Since the last flush (or start). Operations are numbered from 1."""
+    """Since the last flush (or start). Operations are numbered from 1.
+
+    `loose`: pages after which one more may be stored that no reply told of (B15; None: the first of all).
+    `longest`: pages of the longest sequence; `widest`: of those that overlapped at some time, together.
+    """
 
     def __init__(self) -> None:
         self.ever: set[PageKey] = set()
@@ -41,26 +45,57 @@ class History:
         self.inserted: dict[PageKey, str] = {}
         self.used: dict[PageKey, int] = {}
         self.roots: OrderedDict[PageKey, Root] = OrderedDict()
+        self.loose: set[tuple[str, int | None]] = set()
         self.number = 0
         self.longest = 0
+        self.widest = 0
+        self._lost = 0
         self._waiting: list[Root] = []
 
     def begin(self, namespace: str, hashes: tuple[int, ...], operation: str) -> int:
         """A request is about to be sent: its pages may be computed from now on. Returns its number."""
         self.number += 1
-        self._add(namespace, hashes, operation, self.number)
+        self._add(namespace, hashes, operation)
         return self.number
 
-    def end(self, namespace: str, hashes: tuple[int, ...], operation: str, began: int) -> None:
+    def end(self, namespace: str, hashes: tuple[int, ...], operation: str) -> None:
         """The request has ended: pages that end in its outputs were begun too, and all was used until now."""
-        self._add(namespace, hashes, operation, began)
+        self._add(namespace, hashes, operation)
 
-    def _add(self, namespace: str, hashes: tuple[int, ...], operation: str, began: int) -> None:
+    def together(self, pages: int) -> None:
+        """Requests of so many pages in all overlap."""
+        self.widest = max(self.widest, pages)
+
+    def loosen(self, namespace: str, hashes: tuple[int, ...]) -> None:
+        """One more page than these may have been stored, with a token that no reply told of."""
+        self.loose.add((namespace, hashes[-1] if hashes else None))
+
+    def lose(self, pages: int) -> None:
+        """A request ended without a reply: so many pages may have been stored that nobody knows."""
+        self._lost += pages
+
+    @property
+    def untold(self) -> int:
+        """Pages that may be stored without anybody knowing."""
+        return len(self.loose) + self._lost
+
+    @property
+    def distinct(self) -> int:
+        """At least the pages that were ever inserted since the worker was empty."""
+        return len(self.begun) + self.untold
+
+    def most(self, namespace: str, hashes: tuple[int, ...]) -> int:
+        """Leading pages that some request has begun to compute: more cannot be cached (6.2-1)."""
+        begun = leading_in(self.begun, namespace, hashes)
+        last = hashes[begun - 1] if begun else None
+        return begun + (begun < len(hashes) and (namespace, last) in self.loose)
+
+    def _add(self, namespace: str, hashes: tuple[int, ...], operation: str) -> None:
         self.longest = max(self.longest, len(hashes) + 1)
+        self.together(len(hashes) + 1)
         added = 0
         for h in hashes:
             page = (namespace, h)
-            self.used[page] = max(began, self.used.get(page, 0))
             if page not in self.begun:
                 self.begun[page] = operation
                 self.ever.add(page)
@@ -75,10 +110,13 @@ class History:
         root.touched, root.operation, root.rested = self.number, operation, None
         self._waiting.append(root)
 
-    def complete(self, namespace: str, hashes: tuple[int, ...], operation: str) -> None:
-        """A request ended by length: these pages are in the tree now (6.2-2)."""
+    def complete(self, namespace: str, hashes: tuple[int, ...], operation: str, began: int) -> None:
+        """A request ended by length: these pages are in the tree now (6.2-2), used since it began at least.
+        One that was aborted while it waited has used nothing."""
         for h in hashes:
-            self.inserted.setdefault((namespace, h), operation)
+            page = (namespace, h)
+            self.inserted.setdefault(page, operation)
+            self.used[page] = max(began, self.used.get(page, 0))
 
     def rest(self) -> None:
         """Rest was proved: nothing that was touched before is pinned any more."""

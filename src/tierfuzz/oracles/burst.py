@@ -1,27 +1,28 @@
-"""Oracles over requests that overlap: what held on real bursts (reference 6.6, O3 and O6 to O9).
+"""Oracles over what happens from rest to rest: one request, or some that overlap (6.6, O3, O6 to O9).
 
-A burst begins and ends at rest; in between only events say what happened, never a forecast.
+In between only events say what happened, never a forecast.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tierfuzz.eventview import EventView, PrefixView
-from tierfuzz.forecast.history import common_prefix
+from tierfuzz.events import Tier
+from tierfuzz.eventview import EventView, Interval, PrefixView
+from tierfuzz.forecast.history import PageKey
 from tierfuzz.observation import Observation, TierSplit
 from tierfuzz.oracles.docket import Docket
-from tierfuzz.oracles.replies import Expectation
+from tierfuzz.oracles.replies import LOAD_BACK_LEAST, Expectation
+from tierfuzz.program import FleetConfig
 
 
 @dataclass
 class Member:
-    """One request of a burst: what was known at rest before it, and its reply (None: never started)."""
+    """One request: what was known at rest before it, and its reply (None: never started)."""
 
     expected: Expectation
     view: PrefixView
     host_only: tuple[bool, ...]
-    ambiguous: bool
     seen: Observation | None = None
     hashes: tuple[int, ...] = ()
 
@@ -30,17 +31,26 @@ class Member:
         """Pages that a match may use."""
         return self.expected.hashes[: self.expected.forecast.limit]
 
+    @property
+    def split(self) -> TierSplit:
+        """Where its cached tokens came from."""
+        return (self.seen and self.seen.split) or TierSplit()
+
+    def cached(self, page: int) -> int:
+        """Cached pages."""
+        return ((self.seen and self.seen.cached_tokens) or 0) // page
+
 
 @dataclass
 class BurstWatch:
-    """Collects a burst. `left`: blocks of which no copy was announced at some moment; `loads`: device stores
-    of blocks that were on host at that moment; `stored`: blocks stored on device."""
+    """Collects what happens from rest to rest. `left`: pages of which at some moment no copy was sure;
+    `removed`, `stored`: blocks that events name; `loads`: device stores of pages that were on host then."""
 
     members: list[Member] = field(default_factory=list)
-    left: set[int] = field(default_factory=set)
+    left: set[PageKey] = field(default_factory=set)
+    removed: set[int] = field(default_factory=set)
     stored: set[int] = field(default_factory=set)
-    loads: int = 0
-    loads_ambiguous: bool = False
+    loads: Interval = field(default=Interval(0, 0))
 
     def note(self, operation: str, seen: Observation, hashes: tuple[int, ...]) -> None:
         """The reply of a member, and all pages of its prompt and answer."""
@@ -48,61 +58,97 @@ class BurstWatch:
             if member.expected.operation == operation:
                 member.seen, member.hashes = seen, hashes
 
-    def store(self, view: EventView, h: int) -> None:
+    def before_store(self, view: EventView, h: int) -> None:
         """A device store, before it is booked."""
         self.stored.add(h)
-        if view.on_host(h):
-            self.loads += 1
-            self.loads_ambiguous = self.loads_ambiguous or view.ambiguous(h) or bool(view.on_device(h))
+        new = [who for who in view.suspects(Tier.DEVICE, h) if not view.surely_on_device(who, h)]
+        sure = all(view.surely_on_host(who, h) for who in new) and not view.newcomer_possible(h)
+        may = any(view.may_be_on(Tier.HOST, who, h) for who in new)
+        self.loads = Interval(self.loads.low + (may and sure), self.loads.high + may)
 
-    def removed(self, view: EventView, h: int) -> None:
+    def after_removal(self, view: EventView, h: int) -> None:
         """A removal, after it was booked."""
-        if not view.on_device(h) and not view.on_host(h):
-            self.left.add(h)
+        self.removed.add(h)
+        self.left.update((who, h) for who in view.owners(h) if not view.surely_held(who, h))
+
+    @property
+    def started(self) -> list[Member]:
+        """Those that reached the scheduler."""
+        return [m for m in self.members if m.seen and m.seen.prompt_tokens is not None]
 
 
 def member_of(expected: Expectation, view: EventView) -> Member:
-    """What events say of a prompt at rest, before the burst."""
+    """What events say of a prompt at rest, before it is sent."""
     usable = expected.hashes[: expected.forecast.limit]
     return Member(
         expected,
         view.prefix(expected.namespace, usable),
         tuple(_host_only(view, expected.namespace, h) for h in usable),
-        any(view.ambiguous(h) for h in usable),
     )
 
 
 def _host_only(view: EventView, namespace: str, h: int) -> bool:
-    return view.surely_on_host(namespace, h) and not view.on_device(h) and not view.may_be_revived(h)
+    return view.surely_on_host(namespace, h) and not view.may_be_on(Tier.DEVICE, namespace, h)
 
 
-def check_burst(docket: Docket, page: int, watch: BurstWatch, view: EventView, silent_revival: bool) -> None:
-    """At rest after a burst."""
-    started = [member for member in watch.members if member.seen and member.seen.prompt_tokens is not None]
-    for member in started:
-        _check_served(docket, page, watch, member)
-        _check_most(docket, page, watch, member)
-        _check_inserted(docket, page, watch, member, view)
-    _check_loads(docket, page, watch, started, silent_revival)
-    _check_host_pages(docket, page, started)
+def check_burst(docket: Docket, fleet: FleetConfig, watch: BurstWatch, view: EventView, silent: bool) -> None:
+    """At rest afterwards; `silent`: revivals are (B7). The reply of a lone request was judged already."""
+    page = fleet.page_size
+    for member in watch.started:
+        check_inserted(docket, fleet, watch, member, view)
+        if not member.expected.alone:
+            _check_served(docket, page, watch, member)
+            _check_most(docket, page, member)
+    if len(watch.members) > 1:
+        _check_host_pages(docket, page, watch.started)
+    if watch.started:
+        _check_loads(docket, page, watch, silent)
 
 
-def _split(member: Member) -> TierSplit:
+def learn_from(view: EventView, page: int, watch: BurstWatch) -> None:
+    """Which namespace's copies are there: those that were served, where no event has removed the block."""
+    for member in watch.started:
+        device = member.split.device // page
+        for index, h in enumerate(member.usable[: member.cached(page)]):
+            if h not in watch.removed:
+                tier = Tier.DEVICE if index < device else Tier.HOST
+                view.learn(tier, member.expected.namespace, h)
+
+
+def check_inserted(
+    docket: Docket, fleet: FleetConfig, watch: BurstWatch, member: Member, view: EventView
+) -> None:
+    """O3: fl(P+n-1) pages are in the tree at the end (fl(P) if n = 0), and so were announced."""
+    sure = _surely_inserted(fleet, watch, member)
+    told = watch.stored | watch.removed
+    silent = [
+        h for h in member.hashes[:sure] if h not in told and not view.on_device(h) and not view.on_host(h)
+    ]
+    docket.check(
+        not silent,
+        "insert-bound",
+        member.expected.operation,
+        f"{len(silent)} of the first {sure} pages of a finished request were never announced",
+        facts={"missing": len(silent), "sure": sure},
+    )
+
+
+def _surely_inserted(fleet: FleetConfig, watch: BurstWatch, member: Member) -> int:
+    """An abort between two chunks leaves an unknown part of the prompt in the tree."""
     assert member.seen is not None
-    return member.seen.split or TierSplit()
-
-
-def _cached(member: Member, page: int) -> int:
-    assert member.seen is not None
-    return (member.seen.cached_tokens or 0) // page
+    prompt, outputs = len(member.expected.tokens), len(member.seen.output_ids)
+    chunked = sum(len(m.expected.tokens) for m in watch.members) > fleet.chunked_prefill
+    if member.seen.status == "aborted" and chunked and not outputs:
+        return 0
+    return (prompt + max(0, outputs - 1)) // fleet.page_size
 
 
 def _check_served(docket: Docket, page: int, watch: BurstWatch, member: Member) -> None:
     """O6: pages surely in the tree before, which no event shows leaving, are served."""
-    sure = member.usable[: member.view.total.low]
-    stayed = next((i for i, h in enumerate(sure) if h in watch.left), len(sure))
-    if stayed and page >= 10:
-        cached = _cached(member, page)
+    sure, space = member.usable[: member.view.total.low], member.expected.namespace
+    stayed = next((i for i, h in enumerate(sure) if (space, h) in watch.left), len(sure))
+    if stayed and page >= LOAD_BACK_LEAST:
+        cached = member.cached(page)
         docket.check(
             cached >= stayed,
             "overlap-miss",
@@ -112,13 +158,10 @@ def _check_served(docket: Docket, page: int, watch: BurstWatch, member: Member) 
         )
 
 
-def _check_most(docket: Docket, page: int, watch: BurstWatch, member: Member) -> None:
+def _check_most(docket: Docket, page: int, member: Member) -> None:
     """O9: not more than was there before or than a mate of the burst may have brought."""
-    mates = [
-        m for m in watch.members if m is not member and m.expected.namespace == member.expected.namespace
-    ]
-    shared = max((common_prefix(member.usable, m.expected.hashes) for m in mates), default=0)
-    cached, device = _cached(member, page), _split(member).device // page
+    shared = member.expected.from_mates or 0
+    cached, device = member.cached(page), member.split.device // page
     most, most_device = max(member.view.total.high, shared), max(member.view.device.high, shared)
     docket.check(
         cached <= most and device <= most_device,
@@ -130,52 +173,32 @@ def _check_most(docket: Docket, page: int, watch: BurstWatch, member: Member) ->
     )
 
 
-def _check_inserted(docket: Docket, page: int, watch: BurstWatch, member: Member, view: EventView) -> None:
-    """O3: fl(P+n-1) pages are in the tree at the end (fl(P) if n = 0), and so were announced."""
-    assert member.seen is not None
-    outputs = len(member.seen.output_ids)
-    sure = (len(member.expected.tokens) + max(0, outputs - 1)) // page
-    silent = [
-        h
-        for h in member.hashes[:sure]
-        if h not in watch.stored and h not in watch.left and not view.on_device(h) and not view.on_host(h)
-    ]
-    docket.check(
-        not silent,
-        "insert-bound",
-        member.expected.operation,
-        f"{len(silent)} of the first {sure} pages of a finished request were never announced",
-        facts={"missing": len(silent), "sure": sure},
-    )
-
-
-def _check_loads(
-    docket: Docket, page: int, watch: BurstWatch, started: list[Member], silent_revival: bool
-) -> None:
-    """O7: host pages reported in a burst = device stores of pages that were on host."""
-    reported = sum(_split(member).host // page for member in started)
-    if watch.loads_ambiguous or any(member.ambiguous for member in started) or page < 10:
+def _check_loads(docket: Docket, page: int, watch: BurstWatch, silent: bool) -> None:
+    """O7: host pages reported = device stores of pages that were on host."""
+    if page < LOAD_BACK_LEAST:
         return
-    spare = 0 if silent_revival else sum(len(m.hashes) - m.expected.forecast.limit for m in started)
+    reported = sum(member.split.host // page for member in watch.started)
+    spare = 0 if silent else sum(len(m.hashes) - m.expected.forecast.limit for m in watch.started)
+    low, high = max(0, watch.loads.low - spare), watch.loads.high
     docket.check(
-        watch.loads - spare <= reported <= watch.loads,
+        low <= reported <= high,
         "load-accounting",
-        started[0].expected.operation if started else "",
-        f"{reported} host pages reported in a burst; events show {watch.loads} pages loaded"
-        + (f", {spare} of them perhaps recomputed" if spare else ""),
-        facts={"reported": reported, "loads": watch.loads, "spare": spare},
+        watch.started[0].expected.operation,
+        f"{reported} host pages reported; events show {low} to {high} pages loaded",
+        facts={"reported": reported, "loads_low": low, "loads_high": high},
     )
 
 
 def _check_host_pages(docket: Docket, page: int, started: list[Member]) -> None:
-    """O8: a page that was host-only and was served came from host for at least one of those served."""
-    served: dict[tuple[str, int], bool] = {}
+    """O8: a page that was host-only and was served came from host for at least one of those served, unless
+    one of them has computed it anew (a match stops at the last token, and where logprobs begin)."""
+    served: dict[PageKey, bool] = {}
+    anew = {(m.expected.namespace, h) for m in started for h in m.hashes[m.cached(page) :]}
     for member in started:
-        split, cached = _split(member), _cached(member, page)
-        for index, h in enumerate(member.usable[:cached]):
-            if index < len(member.host_only) and member.host_only[index]:
-                key = (member.expected.namespace, h)
-                from_host = split.device // page <= index
+        for index, h in enumerate(member.usable[: member.cached(page)]):
+            key = (member.expected.namespace, h)
+            if member.host_only[index] and key not in anew:
+                from_host = member.split.device // page <= index
                 served[key] = served.get(key, False) or from_host
     if served:
         missing = sum(not from_host for from_host in served.values())

@@ -12,16 +12,16 @@ from dataclasses import replace
 from tierfuzz.events import Batch, BlockRemoved, BlockStored, EventFault, Tier
 from tierfuzz.eventview import EventView
 from tierfuzz.forecast.contract import Contract, Forecast
-from tierfuzz.forecast.history import History, common_prefix, leading_in
+from tierfuzz.forecast.history import History, leading_in
 from tierfuzz.hashing import page_hashes
 from tierfuzz.ledger import Ledger
 from tierfuzz.observation import Observation, TierSplit
-from tierfuzz.oracles.burst import BurstWatch, check_burst, member_of
+from tierfuzz.oracles.burst import BurstWatch, check_burst, learn_from, member_of
 from tierfuzz.oracles.docket import Docket
 from tierfuzz.oracles.known import KnownPrefix, KnownPrompts
 from tierfuzz.oracles.reach import note_sent, note_tiers
 from tierfuzz.oracles.registry import ORACLE_OF_FAULT, TRANSPORT_FAULTS
-from tierfuzz.oracles.replies import Contents, Expectation, check_reply
+from tierfuzz.oracles.replies import Contents, Expectation, beside, check_reply
 from tierfuzz.oracles.rest import RestChecks
 from tierfuzz.oracles.storage import StorageWatch
 from tierfuzz.oracles.streams import Stream
@@ -72,8 +72,9 @@ class Judge:
         """A request is about to be sent. `at_rest`: rest is proved and every event is in hand."""
         quiet = at_rest and alone and not self._held_copies
         expectation = self._expectation(generate, tokens, quiet=quiet)
-        self.view.in_flight = expectation.namespace if quiet else None
+        self.view.in_flight = {expectation.namespace} if quiet else None
         self._begin(generate, expectation)
+        self._watch([expectation], quiet)
         return expectation.forecast
 
     def expect_together(
@@ -81,40 +82,36 @@ class Judge:
     ) -> None:
         """Requests are about to be sent together: each may be computed before any other (6.6, O1)."""
         made = [self._expectation(generate, tokens, quiet=False) for generate, tokens in requests]
-        spaces = {own.namespace for own in made}
-        self.view.in_flight = spaces.pop() if at_rest and len(spaces) == 1 else None
-        for (generate, _), own in zip(requests, made, strict=True):
-            mates = [mate for mate in made if mate is not own and mate.namespace == own.namespace]
-            shared = max((common_prefix(own.hashes, mate.hashes) for mate in mates), default=0)
-            most = max(own.forecast.most, min(shared, own.forecast.limit))
-            wider = Forecast(own.forecast.limit, most, 0, 0)
-            self._begin(generate, replace(own, forecast=wider, view=None))
-        watched = at_rest and not self._held_copies and not self.storage.configured
-        self._watch(made if watched else [])
+        self.history.together(sum(own.most_stored for own in made))
+        self.view.in_flight = {own.namespace for own in made} if at_rest else None
+        wider = [beside(own, [mate for mate in made if mate is not own]) for own in made]
+        for (generate, _), own in zip(requests, wider, strict=True):
+            self._begin(generate, own)
+        self._watch(wider, at_rest and not self._held_copies)
         self.reach["overlap"] += 1
 
-    def _watch(self, made: list[Expectation]) -> None:
-        """Follow a burst that began at rest until rest is proved again."""
-        self._stream.watch = BurstWatch([member_of(own, self.view) for own in made]) if made else None
+    def _watch(self, made: list[Expectation], at_rest: bool) -> None:
+        """Follow what happens from rest until rest is proved again."""
+        watched = made if at_rest and not self.storage.configured else []
+        members = [member_of(own, self.view) for own in watched]
+        self._stream.watch = BurstWatch(members) if members else None
 
     def _expectation(self, generate: Generate, tokens: tuple[int, ...], quiet: bool) -> Expectation:
         namespace = generate.namespace or ""
         hashes = self._hashes(namespace, tokens)
+        announced = self.view.leading_on_host(namespace, hashes)
         forecast = self.contract.forecast(
-            namespace,
-            hashes,
-            len(tokens),
-            generate.logprob_start,
-            quiet,
-            self.view.leading_on_host(namespace, hashes),
+            namespace, hashes, len(tokens), generate.logprob_start, quiet, announced
         )
-        ever = leading_in(self.history.ever, namespace, hashes[: forecast.limit])
         usable = hashes[: forecast.limit]
+        ever = leading_in(self.history.ever, namespace, usable)
         view = self.view.prefix(namespace, usable) if quiet else None
         if self.storage.configured:  # what a prefetch has brought counts as host later (5.8)
             forecast = replace(forecast, most=max(forecast.most, ever))
         stored = self.storage.forecast(namespace, usable, view)
-        return Expectation(generate.id, namespace, hashes, tokens, 0, forecast, view, ever, stored)
+        # one that asks for no output may still store one (B15)
+        pages = (len(tokens) + max(1, generate.outputs)) // self.fleet.page_size
+        return Expectation(generate.id, namespace, hashes, tokens, 0, forecast, view, ever, stored, pages)
 
     def _begin(self, generate: Generate, made: Expectation) -> None:
         began = self.history.begin(made.namespace, made.hashes, made.operation)
@@ -133,20 +130,24 @@ class Judge:
         expected = self._open.pop(generate.id)
         self._operation = generate.id
         if seen.status == "failed":
+            self.history.lose(expected.most_stored)
             return
         for slug in ("hang", "crash"):
             self.docket.holds(slug)
         hashes = self._hashes(expected.namespace, expected.tokens + seen.output_ids)
-        self.history.end(expected.namespace, hashes, expected.operation, expected.began)
-        self.view.begin(expected.namespace, hashes)
+        if not seen.output_ids and not expected.alone and len(hashes) < expected.most_stored:
+            self.history.loosen(expected.namespace, hashes)
+        self.history.end(expected.namespace, hashes, expected.operation)
+        self.view.begin(expected.namespace, hashes, late=True)
         self.reach["aborted"] += seen.status == "aborted"
         if seen.prompt_tokens is not None:
             check_reply(self.docket, self.fleet.page_size, expected, seen)
             if expected.storage is not None:
                 self.storage.check(expected.operation, expected.storage, seen.split or TierSplit())
             note_tiers(self.reach, expected, seen.split or TierSplit())
-            served = (seen.cached_tokens or 0) // self.fleet.page_size
-            self.view.candidates(hashes[min(expected.forecast.limit, served) :])
+            if self.traits.silent_revival:
+                served = (seen.cached_tokens or 0) // self.fleet.page_size
+                self.view.candidates(expected.namespace, hashes[min(expected.forecast.limit, served) :])
             self._contents.check(expected, seen)
         if self._stream.watch is not None:
             self._stream.watch.note(expected.operation, seen, hashes)
@@ -159,9 +160,8 @@ class Judge:
         """At least fl(P+n-1) pages are in the tree (6.2-2)."""
         outputs = len(seen.output_ids)
         sure = (len(expected.tokens) + max(0, outputs - 1)) // self.fleet.page_size
-        self.history.complete(expected.namespace, hashes[:sure], expected.operation)
-        for h in hashes[: len(expected.tokens) // self.fleet.page_size]:
-            self._rest.hits[h] += 1
+        self.history.complete(expected.namespace, hashes[:sure], expected.operation, expected.began)
+        self._rest.completed(hashes[: len(expected.tokens) // self.fleet.page_size], expected.began)
         self._known.add(generate, expected.tokens, expected.hashes)
 
     # what the worker said --------------------------------------------------------------------------
@@ -170,11 +170,9 @@ class Judge:
         self._stream.apply(batch, self._operation)
         self.storage.apply(batch)
         for event in batch.events:
+            self._rest.follow(event)
             if isinstance(event, BlockRemoved):
                 self.reach[f"{event.tier}-eviction"] += 1
-                if event.tier is Tier.DEVICE:
-                    for h in event.hashes:
-                        self._rest.hits[h] *= self.fleet.policy != "write_through_selective"
             elif isinstance(event, BlockStored) and event.tier is Tier.DEVICE:
                 self.reach["load-back"] += any(self.view.on_host(h) for h in event.hashes)
 
@@ -194,10 +192,12 @@ class Judge:
     def rested(self) -> None:
         """Rest was proved and every event is in hand."""
         self.history.rest()
+        self.view.rested()
         self.reach["at-rest"] += 1
         watch, self._stream.watch = self._stream.watch, None
         if watch is not None:
-            check_burst(self.docket, self.fleet.page_size, watch, self.view, self.traits.silent_revival)
+            check_burst(self.docket, self.fleet, watch, self.view, self.traits.silent_revival)
+            learn_from(self.view, self.fleet.page_size, watch)
         self._rest.check(self._operation, self._just_flushed, self._prefill_only)
         self._prefill_only = 0
 
@@ -226,7 +226,7 @@ class Judge:
         self._stream.watch = None
         self.history.clear()
         self.view.clear()
-        self._rest.hits.clear()
+        self._rest.clear()
         self._known.clear()
 
     def reconfigured(self, attached: bool) -> None:

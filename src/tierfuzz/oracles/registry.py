@@ -83,7 +83,7 @@ _ALL = (
     Oracle(
         "load-accounting",
         Scope.AT_REST,
-        "The host tokens reported in a burst are not the pages that its events show being loaded.",
+        "The host tokens reported from rest to rest are not the pages that events show being loaded.",
     ),
     Oracle(
         "host-unseen",

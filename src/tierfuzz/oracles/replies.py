@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from tierfuzz.eventview import PrefixView
 from tierfuzz.forecast.contract import Forecast
+from tierfuzz.forecast.history import common_prefix
 from tierfuzz.observation import Observation, TierSplit
 from tierfuzz.oracles.docket import Docket
 from tierfuzz.oracles.storage import StorageForecast
@@ -16,7 +18,8 @@ LOAD_BACK_LEAST = 10  # tokens: shorter host parts may be recomputed instead (re
 @dataclass(frozen=True)
 class Expectation:
     """What was known when a request was sent. `view` is None unless the worker was at rest and alone;
-    `ever`: leading pages computed since the worker started, flushes or not."""
+    `ever`: leading pages computed since the worker started, flushes or not; `most_stored`: pages that it can
+    store at most; `from_mates`: leading pages that requests beside it may compute (None: there are none)."""
 
     operation: str
     namespace: str
@@ -27,6 +30,27 @@ class Expectation:
     view: PrefixView | None
     ever: int
     storage: StorageForecast | None = None
+    most_stored: int = 0
+    from_mates: int | None = None
+
+    @property
+    def alone(self) -> bool:
+        """No other request runs beside it."""
+        return self.from_mates is None
+
+
+def beside(own: Expectation, others: Sequence[Expectation]) -> Expectation:
+    """The same request among others that run beside it: each may be computed before any other (6.6, O1)."""
+    mates = [mate for mate in others if mate.namespace == own.namespace]
+    reach = min(own.forecast.limit, max((_reach(own, mate) for mate in mates), default=0))
+    forecast = Forecast(own.forecast.limit, max(own.forecast.most, reach), 0, 0)
+    return replace(own, forecast=forecast, view=None, from_mates=reach)
+
+
+def _reach(own: Expectation, mate: Expectation) -> int:
+    """Leading pages of `own` that a mate may compute: its outputs, not known yet, may match too."""
+    whole = own.tokens[: len(mate.tokens)] == mate.tokens
+    return mate.most_stored if whole else common_prefix(own.hashes, mate.hashes)
 
 
 def check_reply(docket: Docket, page: int, expected: Expectation, seen: Observation) -> None:

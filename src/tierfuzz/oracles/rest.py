@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tierfuzz.events import Tier
+from tierfuzz.events import BlockRemoved, KvEvent, Tier
 from tierfuzz.eventview import EventView
-from tierfuzz.forecast.contract import SLACK_NODES
 from tierfuzz.forecast.history import History
 from tierfuzz.ledger import Ledger
 from tierfuzz.oracles.docket import Docket, Facts
@@ -38,10 +37,29 @@ class RestChecks:
             Tier.DEVICE: fleet.device_tokens // fleet.page_size,
             Tier.HOST: fleet.host_tokens // fleet.page_size,
         }
-        self.hits: Counter[int] = Counter()  # completed requests over a block since it came to the device
+        self._hits: Counter[int] = Counter()  # completed requests over a block while it was on device
+        self._gone: dict[int, int] = {}  # block: number of the newest request when it left the device
+
+    def completed(self, hashes: tuple[int, ...], began: int) -> None:
+        """A request has inserted these blocks; those that left the device meanwhile may have come back since
+        without being counted (a chunk of an aborted request)."""
+        self._hits.update(h for h in hashes if self._gone.get(h, 0) < began)
+
+    def follow(self, event: KvEvent) -> None:
+        """An event of the worker."""
+        if isinstance(event, BlockRemoved) and event.tier is Tier.DEVICE:
+            for h in event.hashes:
+                self._hits.pop(h, None)
+                self._gone[h] = self._history.number
+
+    def clear(self) -> None:
+        """The worker is empty."""
+        self._hits.clear()
+        self._gone.clear()
 
     def check(self, operation: str, just_flushed: bool, spare: int = 0) -> None:
         """Everything that can be asked at rest. `spare`: stored blocks that need no explanation (O4)."""
+        self._gone.clear()  # no request is under way
         self._capacity(operation)
         self._explained(operation, spare)
         if just_flushed:
@@ -51,7 +69,7 @@ class RestChecks:
 
     def _explained(self, operation: str, spare: int) -> None:
         """At most fl(P+n) pages of a request are stored (6.2-2, O4)."""
-        strangers = [h for h in self._stream.strangers if not self._view.knows(h)]
+        strangers = [h for h in self._stream.strangers if not self._view.owners(h)]
         self._stream.strangers.clear()
         self._docket.check(
             len(strangers) <= spare,
@@ -100,15 +118,14 @@ class RestChecks:
     def _missing(self) -> list[int] | None:
         """Blocks that must have a host copy by now; None when the policy says nothing here."""
         if self._fleet.policy == "write_back":
-            budget = self._pages[Tier.HOST] - SLACK_NODES * self._history.longest
-            if len(self._history.begun) > budget:
+            if self._history.distinct > self._pages[Tier.HOST]:  # a victim may be dropped for want of room
                 return None
             return [h for h in self._stream.dropped if self._certain(h, 1)]
         least = 1 if self._fleet.policy == "write_through" else 2
         return [h for h in self._stream.uncopied if self._certain(h, least)]
 
     def _certain(self, h: int, least: int) -> bool:
-        return self.hits[h] >= least and not self._view.ambiguous(h)
+        return self._hits[h] >= least and not self._view.ambiguous(h)
 
     # gauges ----------------------------------------------------------------------------------------
     def gauges(self, metrics: dict[str, float], operation: str) -> None:

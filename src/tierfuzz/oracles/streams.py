@@ -55,23 +55,23 @@ class Stream:
             single = Batch(batch.seq, batch.ts, batch.rank, (event,))
             self._judge_order(single, operation)
             self._watch_stores(event)
-            self._view.apply(single)
             self._book(single, operation)
+            self._view.apply(single)
             self._watch_removals(event)
             self._follow(single)
 
     def _watch_stores(self, event: KvEvent) -> None:
         if not isinstance(event, BlockStored) or event.tier is not Tier.DEVICE:
             return
-        self.strangers.update(h for h in event.hashes if not self._view.knows(h))
+        self.strangers.update(h for h in event.hashes if not self._view.owners(h))
         if self.watch is not None:
             for h in event.hashes:
-                self.watch.store(self._view, h)
+                self.watch.before_store(self._view, h)
 
     def _watch_removals(self, event: KvEvent) -> None:
         if self.watch is not None and isinstance(event, BlockRemoved):
             for h in event.hashes:
-                self.watch.removed(self._view, h)
+                self.watch.after_removal(self._view, h)
 
     def _count_holds(self, batch: Batch) -> None:
         found = {ORACLE_OF_FAULT[fault.slug] for fault in batch.faults}
