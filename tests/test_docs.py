@@ -21,7 +21,9 @@ from tierfuzz.model.faults import SEAMS, Fault
 from tierfuzz.model.pools import EngineCrash
 from tierfuzz.model.request import Request
 from tierfuzz.model.rules import PROFILES, rules_for
+from tierfuzz.oracles.registry import ORACLES
 from tierfuzz.prompts import Piece, tokens_of
+from tierfuzz.report.oracles import oracle_table
 from tierfuzz.report.profiles import defect_switches, profile_table
 from tierfuzz.sim.publisher import Publisher
 
@@ -115,6 +117,17 @@ def test_the_table_marks_what_differs_from_a_healthy_engine() -> None:
     assert [cell.strip() for cell in rows[0].split("|")[2:5]] == ["off", "**on**", "off"]
     rows = [line for line in profile_table().splitlines() if line.startswith("| `storage_by_span`")]
     assert [cell.strip() for cell in rows[0].split("|")[2:5]] == ["on", "**off**", "on"]
+
+
+# docs/oracles.md -----------------------------------------------------------------------------------
+def test_the_oracles_page_has_the_table_of_the_code() -> None:
+    assert f"\n\n{oracle_table()}\n\n" in (DOCS / "oracles.md").read_text()
+
+
+def test_the_table_names_every_oracle_and_every_fault() -> None:
+    rows = [line.split(" | ") for line in oracle_table().splitlines()[2:]]
+    assert [row[0].strip("| `") for row in rows] == list(ORACLES)
+    assert {name for row in rows for name in re.findall(r"`([\w-]+)`", row[-1])} == set(FAULTS)
 
 
 # docs/messages.md ----------------------------------------------------------------------------------

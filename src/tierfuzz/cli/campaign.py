@@ -24,6 +24,7 @@ from tierfuzz.runevents import Listener
 
 OUT = Path("tierfuzz-out")
 FEWEST_PAGES = 8  # on device: the longest answer is over a page long, and a prompt takes two or three
+FEWEST_TOKENS = 64  # an engine keeps a few tokens to itself
 
 
 def execute(given: dict[str, Any]) -> ExitCode:
@@ -54,10 +55,11 @@ def fleet_of(given: dict[str, Any]) -> FleetConfig:
                 f"--{option.replace('_', '-')} {given[option]} is no multiple of --page-size "
                 f"{given['page_size']}; choose whole pages"
             )
-    if given["device_tokens"] < FEWEST_PAGES * given["page_size"]:
+    fewest = max(FEWEST_TOKENS, FEWEST_PAGES * given["page_size"])
+    if given["device_tokens"] < fewest:
         raise UsageError(
             f"--device-tokens {given['device_tokens']} with --page-size {given['page_size']}: "
-            f"expected at least {FEWEST_PAGES} pages; choose more tokens or smaller pages"
+            f"expected at least {fewest} tokens; choose more tokens or smaller pages"
         )
     return FleetConfig(
         engine=given["engine"],
