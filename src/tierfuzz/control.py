@@ -98,7 +98,9 @@ class WorkerControl:
         self.rest(worker)
 
     def hold(self, worker: Worker) -> None:
-        if self.fleet.driver.holds_copies and worker.held_tokens is None:
+        """Hold copies back; not with storage, whose prefetches a request waits for."""
+        storage = self.fleet.config.storage_threshold
+        if self.fleet.driver.holds_copies and not storage and worker.held_tokens is None:
             worker.client.control(copies="hold")
             worker.held_tokens = 0
             worker.judge.holding(True)

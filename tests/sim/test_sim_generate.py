@@ -166,7 +166,6 @@ def test_put_is_taken_as_well(sim: Sim) -> None:
         ({"input_ids": [[1], 2]}, "one prompt, or a list of prompts"),
         ({"input_ids": [-1]}, "$.input_ids[0]"),
         ({"input_ids": ["x"]}, "$.input_ids[0]"),
-        ({"text": "w1 w99999999999"}, "word w99999999999"),
         ({"input_ids": [1], "sampling_params": {"max_new_tokens": -1}}, "max_new_tokens"),
         ({"input_ids": [1], "sampling_params": {"n": 2}}, "n=1"),
         ({"input_ids": [[1], [2]], "stream": True}, "one prompt a streamed request"),
