@@ -5,8 +5,10 @@ Nothing heavy is imported until a test or an option needs it.
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +17,11 @@ import pytest
 if TYPE_CHECKING:
     from tierfuzz.fleet import Fleet
     from tierfuzz.program import FleetConfig
+    from tierfuzz.violations import Violation
 
 NO_GPU = "the gpu profile needs a GPU: no nvidia-smi was found on this machine"
 GPU_PROFILE = "gpu"
+PROGRAMS_FOLDER = "tierfuzz-out"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -92,10 +96,32 @@ def tier_fleet(tier_fleet_config: FleetConfig, tmp_path_factory: pytest.TempPath
         yield fleet
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Write the program of a violation down, and say how to run it again."""
+    report = yield
+    violations = sys.modules.get("tierfuzz.violations")
+    error = call.excinfo.value if call.excinfo is not None else None
+    if violations is not None and isinstance(error, violations.Violation):
+        path = _write_program(item, error)
+        report.sections.append(("tierfuzz", f"program: {path}\nagain:   tierfuzz replay {path}"))
+    return report
+
+
+def _write_program(item: pytest.Item, violation: Violation) -> Path:
+    from tierfuzz.program import dump_program
+
+    name = re.sub(r"[^\w.-]+", "-", item.nodeid).strip("-")
+    path = item.config.rootpath / PROGRAMS_FOLDER / f"{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(dump_program(violation.program))
+    return path
+
+
 def pytest_sessionfinish() -> None:
     """End the workers that machines have started."""
-    import sys
-
     session = sys.modules.get("tierfuzz.session")
     if session is not None:
         session.SESSIONS.stop()

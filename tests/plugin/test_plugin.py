@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tierfuzz.program import load_program
+
 README = Path(__file__).parents[2] / "README.md"
 
 MACHINE = """
@@ -38,6 +40,28 @@ def test_the_example_of_the_readme_runs(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_readme=python_of_readme() + QUICK)
     result = pytester.runpytest_subprocess("--hypothesis-profile=ci")
     result.assert_outcomes(passed=1)
+
+
+def test_a_violation_leaves_its_program(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        test_faulty="""
+        from tierfuzz.machine import TierMachine
+        from tierfuzz.program import FleetConfig
+
+        class Faulty(TierMachine):
+            fleet = FleetConfig(host_ratio=3.0, plants=("removal-twice",))
+            repeats = 1
+
+        TestFaulty = Faulty.TestCase
+        """
+    )
+    result = pytester.runpytest_subprocess("--hypothesis-profile=ci")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*UnmatchedRemovalViolation*", "*tierfuzz replay *"])
+    (program,) = (pytester.path / "tierfuzz-out").iterdir()
+    assert program.name == "test_faulty.py-TestFaulty-runTest.json"
+    assert "removal-twice" in load_program(program).fleet.plants
+    assert load_program(program).operations
 
 
 def test_the_gpu_profile_skips_with_one_reason_without_a_gpu(
