@@ -13,8 +13,9 @@ import msgspec
 import pytest
 
 from tierfuzz.observation import TierSplit
+from tierfuzz.oracles.grouping import groups_of
 from tierfuzz.oracles.judge import Judge
-from tierfuzz.oracles.recorded import groups_of, judge_recording
+from tierfuzz.oracles.recorded import judge_recording
 from tierfuzz.recording import Recording, read_recording
 
 KNOWN_DEFECTS = {"duplicate-store", "unmatched-removal", "orphan-parent"}  # B6c, B7, E5

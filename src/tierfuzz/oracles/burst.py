@@ -5,10 +5,11 @@ In between only events say what happened, never a forecast.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from tierfuzz.events import Tier
-from tierfuzz.eventview import EventView, Interval, PrefixView
+from tierfuzz.eventview import EventView, PrefixView
 from tierfuzz.forecast.history import PageKey
 from tierfuzz.observation import Observation, TierSplit
 from tierfuzz.oracles.docket import Docket
@@ -44,13 +45,15 @@ class Member:
 @dataclass
 class BurstWatch:
     """Collects what happens from rest to rest. `left`: pages of which at some moment no copy was sure;
-    `removed`, `stored`: blocks that events name; `loads`: device stores of pages that were on host then."""
+    `removed`, `stored`: blocks that events name; `sure_loads`, `loads`: device stores of pages that were, or
+    may have been, on host then."""
 
     members: list[Member] = field(default_factory=list)
     left: set[PageKey] = field(default_factory=set)
     removed: set[int] = field(default_factory=set)
     stored: set[int] = field(default_factory=set)
-    loads: Interval = field(default=Interval(0, 0))
+    sure_loads: Counter[int] = field(default_factory=Counter)
+    loads: Counter[int] = field(default_factory=Counter)
 
     def note(self, operation: str, seen: Observation, hashes: tuple[int, ...]) -> None:
         """The reply of a member, and all pages of its prompt and answer."""
@@ -64,7 +67,8 @@ class BurstWatch:
         new = [who for who in view.suspects(Tier.DEVICE, h) if not view.surely_on_device(who, h)]
         sure = all(view.surely_on_host(who, h) for who in new) and not view.newcomer_possible(h)
         may = any(view.may_be_on(Tier.HOST, who, h) for who in new)
-        self.loads = Interval(self.loads.low + (may and sure), self.loads.high + may)
+        self.sure_loads[h] += may and sure
+        self.loads[h] += may
 
     def after_removal(self, view: EventView, h: int) -> None:
         """A removal, after it was booked."""
@@ -120,9 +124,11 @@ def check_inserted(
 ) -> None:
     """O3: fl(P+n-1) pages are in the tree at the end (fl(P) if n = 0), and so were announced."""
     sure = _surely_inserted(fleet, watch, member)
-    told = watch.stored | watch.removed
+    told, space = watch.stored | watch.removed, member.expected.namespace
     silent = [
-        h for h in member.hashes[:sure] if h not in told and not view.on_device(h) and not view.on_host(h)
+        h
+        for h in member.hashes[:sure]
+        if h not in told and not any(view.may_be_on(tier, space, h) for tier in (Tier.DEVICE, Tier.HOST))
     ]
     docket.check(
         not silent,
@@ -178,8 +184,10 @@ def _check_loads(docket: Docket, page: int, watch: BurstWatch, silent: bool) -> 
     if page < LOAD_BACK_LEAST:
         return
     reported = sum(member.split.host // page for member in watch.started)
-    spare = 0 if silent else sum(len(m.hashes) - m.expected.forecast.limit for m in watch.started)
-    low, high = max(0, watch.loads.low - spare), watch.loads.high
+    # where revivals are announced, a page that was computed anew is no load, although it was on host
+    anew = set() if silent else {h for m in watch.started for h in m.hashes[m.cached(page) :]}
+    low = sum(times for h, times in watch.sure_loads.items() if h not in anew)
+    high = watch.loads.total()
     docket.check(
         low <= reported <= high,
         "load-accounting",

@@ -45,17 +45,10 @@ class Judge:
         self.view = EventView(self.ledger)
         self.view.backs_up_own = fleet.policy != "write_back" and not self.storage.configured
         self.contract = Contract(fleet, self.history)
-        self._stream = Stream(
-            self.docket, self.ledger, self.view, fleet.policy, self.traits, self.storage.configured
-        )
+        stored = self.storage.configured
+        self._stream = Stream(self.docket, self.ledger, self.view, fleet.policy, self.traits, stored)
         self._rest = RestChecks(
-            self.docket,
-            fleet,
-            self.ledger,
-            self.view,
-            self._stream,
-            self.history,
-            self.storage.configured,
+            self.docket, fleet, self.ledger, self.view, self._stream, self.history, stored
         )
         self._contents = Contents(self.docket)
         self._open: dict[str, Expectation] = {}
@@ -109,13 +102,14 @@ class Judge:
         if self.storage.configured:  # what a prefetch has brought counts as host later (5.8)
             forecast = replace(forecast, most=max(forecast.most, ever))
         stored = self.storage.forecast(namespace, usable, view)
-        # one that asks for no output may still store one (B15)
-        pages = (len(tokens) + max(1, generate.outputs)) // self.fleet.page_size
+        pages = (len(tokens) + max(1, generate.outputs)) // self.fleet.page_size  # one more at n = 0 (B15)
         return Expectation(generate.id, namespace, hashes, tokens, 0, forecast, view, ever, stored, pages)
 
     def _begin(self, generate: Generate, made: Expectation) -> None:
         began = self.history.begin(made.namespace, made.hashes, made.operation)
         self.view.begin(made.namespace, made.hashes)
+        if self.storage.configured and not self.traits.seeded_namespaces:
+            self.view.begin("", made.hashes)  # a prefetch may land in no namespace (B6b)
         self._open[generate.id] = replace(made, began=began)
         self._operation = generate.id
         self._prefill_only += generate.outputs == 0

@@ -1,27 +1,22 @@
-"""Recordings before the judge: requests alone and in bursts, with every event where it was published."""
+"""Recordings before the judge: requests alone and in bursts, with every event where it belongs."""
 
 from __future__ import annotations
 
-import bisect
-from dataclasses import dataclass
+from typing import Any
 
-from tierfuzz.events import AllBlocksCleared, Batch, KvEvent
+import msgspec
+
+from tierfuzz.events import Batch
 from tierfuzz.observation import Observation
+from tierfuzz.oracles.grouping import Group, groups_of
 from tierfuzz.oracles.judge import Judge
 from tierfuzz.program import FleetConfig, Generate
 from tierfuzz.prompts import tokens_of
-from tierfuzz.recording import OPERATION_START_S, Header, OpRecord, Recording
+from tierfuzz.recording import Header, OpRecord, Recording
 from tierfuzz.traits import Traits
 
 UNIFIED_SINCE = (0, 5, 23)
-
-
-@dataclass(frozen=True)
-class Group:
-    """Operations that overlap (one alone, mostly), numbered, and the events until the next group begins."""
-
-    ops: list[tuple[int, OpRecord]]
-    events: list[KvEvent]
+DEFAULT_PREFETCH_THRESHOLD = 256
 
 
 def fleet_of(header: Header) -> FleetConfig:
@@ -33,7 +28,16 @@ def fleet_of(header: Header) -> FleetConfig:
         device_tokens=header.device_tokens,
         host_ratio=(header.host_tokens - header.page_size) / header.device_tokens,
         chunked_prefill=header.chunked_prefill_size,
+        storage_threshold=_storage_threshold(header),
     )
+
+
+def _storage_threshold(header: Header) -> int:
+    """Tokens worth a prefetch, 0 without storage; engines take 256 unless told otherwise (reference 1)."""
+    if header.storage_backend is None:
+        return 0
+    config = msgspec.json.decode(header.storage_extra_config or "{}", type=dict[str, Any])
+    return int(config.get("prefetch_threshold", DEFAULT_PREFETCH_THRESHOLD))
 
 
 def traits_of(header: Header) -> Traits:
@@ -41,37 +45,6 @@ def traits_of(header: Header) -> Traits:
     version = tuple(int(part) for part in header.version.split(".")[:3])
     unified = version >= UNIFIED_SINCE
     return Traits(seeded_namespaces=False, removal_first=not unified, silent_revival=not unified)
-
-
-def groups_of(recording: Recording) -> list[Group]:
-    """Operations by overlap in time, events by publish time (recordings' rule)."""
-    grouped: list[list[tuple[int, OpRecord]]] = []
-    ends = float("-inf")
-    for number, op in enumerate(recording.ops):
-        if op.t >= ends or op.op == "flush" or not grouped:
-            grouped.append([])
-        grouped[-1].append((number, op))
-        ends = max(ends, op.t + op.ms / 1000) if grouped[-1][:-1] else op.t + op.ms / 1000
-    starts = [_start(ops[0][1]) for ops in grouped]
-    shift = min((batch.t - batch.ts for batch in recording.batches), default=0.0)
-    events: list[list[KvEvent]] = [[] for _ in grouped]
-    for batch in recording.batches:
-        at = max(0, bisect.bisect_right(starts, batch.ts + shift) - 1)
-        events[at] += batch.typed()
-    _give_back(grouped, events)
-    return [Group(ops, found) for ops, found in zip(grouped, events, strict=True)]
-
-
-def _start(op: OpRecord) -> float:
-    return op.t + (OPERATION_START_S if op.op == "generate" else 0.0)
-
-
-def _give_back(grouped: list[list[tuple[int, OpRecord]]], events: list[list[KvEvent]]) -> None:
-    for at in range(1, len(grouped)):
-        if grouped[at][0][1].op == "flush":
-            clear = next((i for i, e in enumerate(events[at]) if isinstance(e, AllBlocksCleared)), 0)
-            events[at - 1] += events[at][:clear]
-            events[at] = events[at][clear:]
 
 
 def judge_recording(recording: Recording) -> Judge:

@@ -19,11 +19,12 @@ from tierfuzz.program import FleetConfig
 @dataclass(frozen=True)
 class StorageForecast:
     """Pages behind the held ones: `own` were written for this namespace, `any_owner` for some namespace;
-    `sure` says whether exactly `own` must come (False: at most)."""
+    `sure` says whether exactly `own` must come (False: at most). `held`: pages that were held before."""
 
     own: int
     any_owner: int
     sure: bool
+    held: int = 0
 
 
 class StorageWatch:
@@ -65,7 +66,7 @@ class StorageWatch:
         own = _leading([h in self.written and (namespace, h) in self._history.ever for h in rest])
         any_owner = _leading([h in self.written for h in rest])
         worth = own * self._fleet.page_size >= self._fleet.storage_threshold
-        return StorageForecast(own if worth else 0, any_owner, self._certain(own))
+        return StorageForecast(own if worth else 0, any_owner, self._certain(own), view.total.low)
 
     def _certain(self, pages: int) -> bool:
         """A prefetch finds host room and an anchor: write_through, and much more host than device."""
@@ -89,8 +90,14 @@ class StorageWatch:
         self._docket.check(
             not foreign, "namespace-leak", operation, f"{text}, the others for another", facts=facts
         )
+        # A prefetch that has to make room may evict what was held, and fetch it again (B18).
+        lost = max(0, forecast.held - (split.device + split.host) // page)
         self._docket.check(
-            seen <= max(forecast.own, forecast.any_owner), "storage-phantom", operation, text, facts=facts
+            seen <= max(forecast.own, forecast.any_owner) + lost,
+            "storage-phantom",
+            operation,
+            text,
+            facts=facts,
         )
         self._docket.check(
             seen == 0 or seen * page >= threshold,
