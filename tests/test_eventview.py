@@ -287,3 +287,13 @@ def test_a_flush_forgets_doubts_and_owners() -> None:
     seen.view.clear()
     assert not seen.view.may_be_revived(1)
     assert not seen.view.ambiguous(1)
+
+
+def test_a_page_after_a_loose_end_may_be_on_device() -> None:
+    seen = Seen("")
+    seen.tell(store(FOUR, CPU), store((1,)))
+    seen.view.loosen("", (1,))
+    assert seen.prefix() == PrefixView(Interval(4, 4), Interval(1, 2))
+    seen.view.clear()
+    seen.view.loosen("", ())
+    assert seen.prefix() == PrefixView(Interval(0, 1), Interval(0, 1))

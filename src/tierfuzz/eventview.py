@@ -51,6 +51,7 @@ class EventView:
         self.in_flight: Collection[str] | None = None
         self.backs_up_own = True
         self._owners: dict[int, tuple[str, ...]] = {}
+        self._loose: set[tuple[str, int | None]] = set()
         self._doubts: dict[tuple[Tier, int], set[Copies] | None] = {}
         self._perhaps_revived: list[tuple[str, int]] = []
         self._doubled: set[int] = (
@@ -88,6 +89,10 @@ class EventView:
         self._perhaps_revived += [(namespace, h) for h in hashes]
         self._doubt_device(self._perhaps_revived[-len(hashes) :] if hashes else ())
 
+    def loosen(self, namespace: str, hashes: tuple[int, ...]) -> None:
+        """One more page than these may have come to the device, with a token that no reply told of (B15)."""
+        self._loose.add((namespace, hashes[-1] if hashes else None))
+
     def rested(self) -> None:
         """Every event is in hand."""
         self._doubt_device(self._perhaps_revived)
@@ -116,6 +121,7 @@ class EventView:
         """The worker is empty."""
         self._doubts.clear()
         self._owners.clear()
+        self._loose.clear()
         self._perhaps_revived.clear()
         self._ever_doubted.clear()
         self._doubled.clear()
@@ -226,7 +232,10 @@ class EventView:
         """Intervals for a prompt, `hashes` being the pages that a match may use."""
         sure = [self.surely_held(namespace, h) for h in hashes]
         device = [self.surely_on_device(namespace, h) for h in hashes]
-        device_maybe = [self.may_be_on(Tier.DEVICE, namespace, h) for h in hashes]
+        device_maybe = [
+            self.may_be_on(Tier.DEVICE, namespace, h) or (namespace, before) in self._loose
+            for before, h in zip((None, *hashes), hashes, strict=False)
+        ]
         maybe = [
             there or self.may_be_on(Tier.HOST, namespace, h)
             for there, h in zip(device_maybe, hashes, strict=True)

@@ -109,6 +109,16 @@ def test_a_copy_that_is_owed_goes_back_from_a_request_of_the_same_prompt() -> No
     assert found(groups_of(recording(ops, batches))) == [typed(store(a), store(a, HOST)), []]
 
 
+def test_a_copy_is_owed_once() -> None:
+    a = chain("a", 1)
+    ops = [request(0.0, "a", 1), request(0.2, "a", 1)]
+    batches = [(0.05, store(a)), (0.25, store(a, HOST) + store(a, HOST))]
+    assert found(groups_of(recording(ops, batches))) == [
+        typed(store(a), store(a, HOST)),
+        typed(store(a, HOST)),
+    ]
+
+
 def test_under_selective_a_second_request_makes_the_copy() -> None:
     a = chain("a", 2)
     ops = [request(0.0, "a", 2), request(0.2, "a", 2)]

@@ -84,11 +84,12 @@ class BurstWatch:
 def member_of(expected: Expectation, view: EventView) -> Member:
     """What events say of a prompt at rest, before it is sent."""
     usable = expected.hashes[: expected.forecast.limit]
-    return Member(
-        expected,
-        view.prefix(expected.namespace, usable),
-        tuple(_host_only(view, expected.namespace, h) for h in usable),
+    prefix = view.prefix(expected.namespace, usable)
+    host_only = (
+        index >= prefix.device.high and _host_only(view, expected.namespace, h)
+        for index, h in enumerate(usable)
     )
+    return Member(expected, prefix, tuple(host_only))
 
 
 def _host_only(view: EventView, namespace: str, h: int) -> bool:
@@ -103,7 +104,7 @@ def check_burst(docket: Docket, fleet: FleetConfig, watch: BurstWatch, view: Eve
         if not member.expected.alone:
             _check_served(docket, page, watch, member)
             _check_most(docket, page, member)
-    if len(watch.members) > 1:
+    if len(watch.members) > 1 and page >= LOAD_BACK_LEAST:
         _check_host_pages(docket, page, watch.started)
     if watch.started:
         _check_loads(docket, page, watch, silent)

@@ -31,7 +31,9 @@ class Group:
 def groups_of(recording: Recording) -> list[Group]:
     """Operations by overlap in time, events by publish time (recordings' rule), late ones given back."""
     grouped = _overlapping(recording.ops)
-    starts = [_start(ops[0][1]) for ops in grouped]
+    # a prefetch begins as soon as its request arrives, before the end of the last one may be published
+    delay = 0.0 if recording.header.storage_backend else OPERATION_START_S
+    starts = [_start(ops[0][1], delay) for ops in grouped]
     shift = min((batch.t - batch.ts for batch in recording.batches), default=0.0)
     events: list[list[KvEvent]] = [[] for _ in grouped]
     for batch in recording.batches:
@@ -55,8 +57,8 @@ def _overlapping(ops: list[OpRecord]) -> list[Numbered]:
     return grouped
 
 
-def _start(op: OpRecord) -> float:
-    return op.t + (OPERATION_START_S if op.op == "generate" else 0.0)
+def _start(op: OpRecord, delay: float) -> float:
+    return op.t + (delay if op.op == "generate" else 0.0)
 
 
 # late events ---------------------------------------------------------------------------------------
@@ -121,6 +123,8 @@ class _Owed:
             if isinstance(event, BlockStored):
                 if self._is_late(event, own):
                     late = at + 1
+                    self._pages -= set(event.hashes)
+                    self._copies -= set(event.hashes) if event.tier is Tier.HOST else set()
                 elif event.tier is Tier.DEVICE:
                     break  # the group's own: what follows is of the group too
         return late

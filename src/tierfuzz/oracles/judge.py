@@ -21,7 +21,7 @@ from tierfuzz.oracles.docket import Docket
 from tierfuzz.oracles.known import KnownPrefix, KnownPrompts
 from tierfuzz.oracles.reach import note_sent, note_tiers
 from tierfuzz.oracles.registry import ORACLE_OF_FAULT, TRANSPORT_FAULTS
-from tierfuzz.oracles.replies import Contents, Expectation, beside, check_reply
+from tierfuzz.oracles.replies import Contents, Expectation, beside, check_reply, settle_storage
 from tierfuzz.oracles.rest import RestChecks
 from tierfuzz.oracles.storage import StorageWatch
 from tierfuzz.oracles.streams import Stream
@@ -52,6 +52,7 @@ class Judge:
         )
         self._contents = Contents(self.docket)
         self._open: dict[str, Expectation] = {}
+        self._unsettled: tuple[Expectation, Observation] | None = None
         self._known = KnownPrompts()
         self._operation = ""
         self._just_flushed = False
@@ -111,6 +112,7 @@ class Judge:
         if self.storage.configured and not self.traits.seeded_namespaces:
             self.view.begin("", made.hashes)  # a prefetch may land in no namespace (B6b)
         self._open[generate.id] = replace(made, began=began)
+        self._unsettled = None
         self._operation = generate.id
         self._prefill_only += generate.outputs == 0
         self._just_flushed = False
@@ -131,13 +133,14 @@ class Judge:
         hashes = self._hashes(expected.namespace, expected.tokens + seen.output_ids)
         if not seen.output_ids and not expected.alone and len(hashes) < expected.most_stored:
             self.history.loosen(expected.namespace, hashes)
+            self.view.loosen(expected.namespace, hashes)
         self.history.end(expected.namespace, hashes, expected.operation)
         self.view.begin(expected.namespace, hashes, late=True)
         self.reach["aborted"] += seen.status == "aborted"
         if seen.prompt_tokens is not None:
             check_reply(self.docket, self.fleet.page_size, expected, seen)
             if expected.storage is not None:
-                self.storage.check(expected.operation, expected.storage, seen.split or TierSplit())
+                self._unsettled = (expected, seen)
             note_tiers(self.reach, expected, seen.split or TierSplit())
             if self.traits.silent_revival:
                 served = (seen.cached_tokens or 0) // self.fleet.page_size
@@ -188,6 +191,9 @@ class Judge:
         self.history.rest()
         self.view.rested()
         self.reach["at-rest"] += 1
+        if self._unsettled is not None:
+            settle_storage(self.docket, self.fleet.page_size, self.storage, *self._unsettled)
+            self._unsettled = None
         watch, self._stream.watch = self._stream.watch, None
         if watch is not None:
             check_burst(self.docket, self.fleet, watch, self.view, self.traits.silent_revival)

@@ -10,7 +10,7 @@ from tierfuzz.forecast.contract import Forecast
 from tierfuzz.forecast.history import common_prefix
 from tierfuzz.observation import Observation, TierSplit
 from tierfuzz.oracles.docket import Docket
-from tierfuzz.oracles.storage import StorageForecast
+from tierfuzz.oracles.storage import StorageForecast, StorageWatch
 
 LOAD_BACK_LEAST = 10  # tokens: shorter host parts may be recomputed instead (reference 5.6)
 
@@ -60,8 +60,8 @@ def check_reply(docket: Docket, page: int, expected: Expectation, seen: Observat
     _check_split(docket, page, expected, cached, split, seen.split is None)
     _check_bound(docket, page, expected, cached)
     _check_forecast(docket, page, expected, cached, split)
-    if expected.view is not None:
-        _check_view(docket, page, expected, expected.view, cached, split)
+    if expected.view is not None and expected.storage is None:
+        check_view(docket, page, expected, expected.view, seen)
 
 
 def _check_split(
@@ -117,18 +117,18 @@ def _check_forecast(docket: Docket, page: int, expected: Expectation, cached: in
         )
 
 
-def _check_view(
-    docket: Docket, page: int, expected: Expectation, view: PrefixView, cached: int, split: TierSplit
+def check_view(
+    docket: Docket, page: int, expected: Expectation, view: PrefixView, seen: Observation, refetched: int = 0
 ) -> None:
+    """O5: events and accounting agree. `refetched`: pages that were held and may have come from storage."""
+    cached, split = seen.cached_tokens or 0, seen.split or TierSplit()
     least, most = view.total.low - view.device.high, view.total.high - view.device.low
     if most > 0 and max(1, least) * page < LOAD_BACK_LEAST:
         docket.unknown("ledger-accounting", expected.operation, "a host part this short may be declined")
         return
     total, device = (cached - split.storage) // page, split.device // page
-    # A prefetch that has to make room may evict what was held, and fetch it again (B18).
-    fetched = split.storage // page
     docket.check(
-        view.total.low - fetched <= total <= view.total.high and view.device.holds(device),
+        view.total.low - refetched <= total <= view.total.high and view.device.holds(device),
         "ledger-accounting",
         expected.operation,
         f"accounting: {total} pages from device and host, {device} of them from device; "
@@ -142,6 +142,17 @@ def _check_view(
             "device_high": view.device.high,
         },
     )
+
+
+def settle_storage(
+    docket: Docket, page: int, storage: StorageWatch, expected: Expectation, seen: Observation
+) -> None:
+    """What a request was served beside a storage tier, at rest: every event is in hand."""
+    if expected.storage is None or expected.view is None:
+        return
+    refetched = storage.refetched(expected.hashes[: expected.forecast.limit], expected.storage)
+    check_view(docket, page, expected, expected.view, seen, refetched)
+    storage.check(expected.operation, expected.storage, seen.split or TierSplit(), refetched)
 
 
 class Contents:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tierfuzz.events import Batch, BlockStored, Tier
+from tierfuzz.events import Batch, BlockRemoved, BlockStored, Tier
 from tierfuzz.eventview import PrefixView
 from tierfuzz.forecast.history import History
 from tierfuzz.observation import TierSplit
@@ -36,6 +36,7 @@ class StorageWatch:
         self._history = history
         self.attached = fleet.storage_threshold > 0
         self.written: set[int] = set()
+        self._removed: set[int] = set()  # host copies that left since the last forecast
         self.foreseeable = fleet.policy == "write_through"
 
     @property
@@ -46,6 +47,8 @@ class StorageWatch:
     def apply(self, batch: Batch) -> None:
         """A host copy that has landed is written to storage."""
         for event in batch.events:
+            if isinstance(event, BlockRemoved) and event.tier is Tier.HOST:
+                self._removed.update(event.hashes)
             if self.attached and isinstance(event, BlockStored) and event.tier is Tier.HOST:
                 self.written.update(event.hashes)
 
@@ -58,6 +61,7 @@ class StorageWatch:
         self, namespace: str, usable: tuple[int, ...], view: PrefixView | None
     ) -> StorageForecast | None:
         """Before a request at rest; None when nothing can be said of storage."""
+        self._removed.clear()
         if not self.configured or view is None or view.total.low != view.total.high:
             return None
         rest = usable[view.total.low :]
@@ -73,8 +77,13 @@ class StorageWatch:
         device, host = self._fleet.device_tokens, self._fleet.host_tokens
         return self.foreseeable and device + pages * self._fleet.page_size <= host
 
-    def check(self, operation: str, forecast: StorageForecast, split: TierSplit) -> None:
-        """Compare the storage part of a reply."""
+    def refetched(self, usable: tuple[int, ...], forecast: StorageForecast) -> int:
+        """At most so many pages that were held came from storage: a prefetch that has to make room may evict
+        them and fetch them again (B18)."""
+        return sum(h in self._removed for h in usable[: forecast.held])
+
+    def check(self, operation: str, forecast: StorageForecast, split: TierSplit, refetched: int) -> None:
+        """Compare the storage part of a reply, at rest: every event is in hand."""
         page, threshold = self._fleet.page_size, self._fleet.storage_threshold
         seen = split.storage // page
         facts: dict[str, str | int | float | bool | None] = {
@@ -90,15 +99,8 @@ class StorageWatch:
         self._docket.check(
             not foreign, "namespace-leak", operation, f"{text}, the others for another", facts=facts
         )
-        # A prefetch that has to make room may evict what was held, and fetch it again (B18).
-        lost = max(0, forecast.held - (split.device + split.host) // page)
-        self._docket.check(
-            seen <= max(forecast.own, forecast.any_owner) + lost,
-            "storage-phantom",
-            operation,
-            text,
-            facts=facts,
-        )
+        most = max(forecast.own, forecast.any_owner) + refetched
+        self._docket.check(seen <= most, "storage-phantom", operation, text, facts=facts)
         self._docket.check(
             seen == 0 or seen * page >= threshold,
             "storage-below-threshold",
