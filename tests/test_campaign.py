@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tierfuzz.campaign import CampaignConfig, CampaignResult, Failure, PolicyResult, run_campaign
-from tierfuzz.errors import ExitCode
+from tierfuzz.errors import ExitCode, RequestFailed
 from tierfuzz.program import FleetConfig, Program
-from tierfuzz.runevents import OperationDone, RunEnded, RunEvent
+from tierfuzz.runevents import OperationDone, OperationStarted, RunEnded, RunEvent
+from tierfuzz.runner import Runner
 from tierfuzz.verdict import Outcome, Verdict
 
 FLEET = FleetConfig(host_ratio=3.0)
@@ -85,6 +86,35 @@ def test_ctrl_c_ends_a_campaign_with_what_there_is(tmp_path: Path) -> None:
     result = run_campaign(config, [Interrupt()])
     assert result.interrupted
     assert [policy.policy for policy in result.policies] == ["write_through"]
+
+
+def test_half_an_operation_says_nothing(tmp_path: Path) -> None:
+    class Interrupt:
+        def on_event(self, event: RunEvent) -> None:
+            if isinstance(event, OperationStarted) and event.operation.id == "op3":
+                raise KeyboardInterrupt
+
+    config = CampaignConfig(FLEET, ("write_through",), max_examples=50, log_dir=tmp_path)
+    result = run_campaign(config, [Interrupt()])
+    assert result.exit_code is ExitCode.INTERRUPTED
+    assert result.policies[0].examples == 0
+
+
+def test_what_was_found_before_ctrl_c_is_found() -> None:
+    failed = PolicyResult("write_back", failures=[FAILED], interrupted=True)
+    assert result_of(failed).exit_code is ExitCode.VIOLATION
+
+
+def test_an_error_at_the_end_of_a_case_ends_the_campaign_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: Runner) -> list[Verdict]:
+        raise RequestFailed("no metrics")
+
+    monkeypatch.setattr(Runner, "finish", broken)
+    config = CampaignConfig(FLEET, ("write_through",), max_examples=2, steps=3, log_dir=tmp_path)
+    with pytest.raises(RequestFailed, match="no metrics"):
+        run_campaign(config)
 
 
 @pytest.mark.parametrize("plant", ["dies-on-load-back"])

@@ -186,6 +186,12 @@ def _machine(runner: Runner, result: PolicyResult, config: CampaignConfig) -> ty
             except TierfuzzError as error:
                 raise _Broken(error) from error
 
+        def teardown(self) -> None:
+            try:
+                super().teardown()
+            except TierfuzzError as error:
+                raise _Broken(error) from error
+
         def conclude(self, verdicts: list[Verdict]) -> None:
             _record(self, result, verdicts)
             runner.dispatcher.emit(CaseEnded(result.examples, dict(runner.held), dict(runner.reach)))
@@ -204,10 +210,12 @@ def _record(machine: TierMachine, result: PolicyResult, verdicts: list[Verdict])
     result.violated.update(verdict.oracle for verdict in failed)
     result.unknown.update(verdict.oracle for verdict in verdicts if not verdict.is_violation)
     if failed:
-        program = machine.program
         known = {verdict.oracle for failure in result.failures for verdict in failure.verdicts}
         fresh = any(verdict.oracle not in known and verdict.oracle not in STUCK for verdict in failed)
-        result.failures.append(Failure(machine.confirm(failed) if fresh else failed, program))
+        failure = Failure(failed, machine.program)
+        result.failures.append(failure)  # now: Ctrl-C while it is confirmed does not undo it
+        if fresh:
+            failure.verdicts = machine.confirm(failed)
 
 
 def _stop_if_enough(result: PolicyResult) -> None:

@@ -67,6 +67,7 @@ class TierMachine(RuleBasedStateMachine):
         self.done: list[Operation] = []
         self.probes: list[KnownPrefix] = []
         self.held: set[int] = set()
+        self.cut_short = False
         self.begin()
 
     # what a subclass may change --------------------------------------------------------------------
@@ -104,7 +105,9 @@ class TierMachine(RuleBasedStateMachine):
     def apply(self, operation: Operation) -> None:
         """Carry out one operation and look at what the model says now."""
         self.done.append(operation)
+        self.cut_short = True
         self.runner.apply(operation)
+        self.cut_short = False
         if isinstance(operation, Generate) and operation.role not in ("probe", "exact", "repeat"):
             self.sent = [*self.sent[1 - MOST_SENT :], operation]
         self.probes = [
@@ -115,7 +118,9 @@ class TierMachine(RuleBasedStateMachine):
         ]
 
     def teardown(self) -> None:
-        """One place where everything is said."""
+        """One place where everything is said; half an operation (Ctrl-C, a dead worker) says nothing."""
+        if self.cut_short:
+            return
         verdicts = self.runner.finish()
         reach = self.runner.reach
         for label in ("probe-host-only", "host-eviction"):

@@ -82,6 +82,7 @@ def test_bad_input_exits_2_with_one_clear_message(
     assert done.returncode == 2, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_fault_of_the_user_s_own_file_can_be_planted(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis.configuration import set_hypothesis_home_dir
 from rich.console import Console
 
 from tierfuzz.campaign import CampaignConfig, CampaignResult, run_campaign
+from tierfuzz.cli.interrupt import Interrupt
 from tierfuzz.clock import SYSTEM_CLOCK
 from tierfuzz.engines.registry import driver_for
 from tierfuzz.errors import ExitCode, TierfuzzError, UsageError
@@ -34,7 +35,9 @@ def execute(given: dict[str, Any]) -> ExitCode:
     set_hypothesis_home_dir(folder / "hypothesis")  # it would leave a folder where the user stands
     console = Console(quiet=given["json_"])
     try:
-        result = run_campaign(_config(given, fleet, folder), _listeners(console, folder))
+        with Interrupt() as interrupt:
+            listeners = [interrupt, *_listeners(console, folder)]
+            result = run_campaign(_config(given, fleet, folder), listeners)
         print_summary(console, result)
         if given["json_"]:
             click.echo(as_json(result))
