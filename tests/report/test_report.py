@@ -11,7 +11,7 @@ from rich.console import Console
 from tierfuzz.campaign import CampaignResult, Failure, PolicyResult
 from tierfuzz.clock import FakeClock
 from tierfuzz.program import FleetConfig, Idle, Program
-from tierfuzz.report.progress import PLAIN_EVERY_S, Progress
+from tierfuzz.report.progress import LIVE_EVERY_S, PLAIN_EVERY_S, Progress
 from tierfuzz.report.summary import as_json, ending, print_summary
 from tierfuzz.runevents import CaseEnded, OperationDone, RunEnded, RunStarted
 from tierfuzz.verdict import Outcome, Verdict
@@ -77,3 +77,29 @@ def test_plain_progress_prints_a_line_now_and_then_and_one_at_the_end() -> None:
     assert len(lines) == 2
     assert "3 cases" in lines[-1]
     assert "probe-host-only 6" in lines[-1]
+
+
+def test_live_progress_draws_over_itself_and_leaves_one_line() -> None:
+    out, clock = io.StringIO(), FakeClock()
+    console = Console(file=out, width=200, force_terminal=True, legacy_windows=False)
+    progress = Progress(console, clock, live=True)
+    progress.on_event(RunStarted(FLEET, 10))
+    clock.advance(LIVE_EVERY_S)
+    progress.on_event(OperationDone(Idle("i", 0), 0, ()))
+    progress.on_event(OperationDone(Idle("i", 0), 0, ()))  # too soon after the last to be drawn
+    progress.on_event(RunEnded(False))
+    assert out.getvalue().count("operations (") == 2 + 1, "drawn, drawn as it stops, and the line"
+    assert out.getvalue().rstrip().splitlines()[-1].count("2 operations (20/s)") == 1
+
+
+def test_a_long_line_is_not_broken_where_no_terminal_is() -> None:
+    out = io.StringIO()
+    print_summary(Console(file=out, width=40), CampaignResult([failed()]))
+    assert "host-miss at op4 on worker 1 (2 of 3 tries):\n  device 16, host 0 tokens\n" in out.getvalue()
+
+
+def test_an_interrupted_run_says_so_and_what_it_found() -> None:
+    cut = failed()
+    cut.interrupted = True
+    assert ending(CampaignResult([cut])).startswith("Interrupted: ")
+    assert ending(CampaignResult([cut])).endswith("Violations in 1 case.")
