@@ -8,11 +8,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tierfuzz.clock import SYSTEM_CLOCK
 from tierfuzz.program import load_program
 
 SHORT = ["--max-examples", "3", "--steps", "20", "--policy", "write_through"]
@@ -97,29 +99,47 @@ def test_a_fault_of_the_user_s_own_file_can_be_planted(tmp_path: Path) -> None:
     assert "no-backup" in done.stdout or "ledger-accounting" in done.stdout
 
 
-def test_ctrl_c_ends_with_a_summary_and_no_process_left(tmp_path: Path) -> None:
-    run = subprocess.Popen(
+@pytest.fixture
+def endless(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A run that only Ctrl-C ends, with its temporary files in `tmp_path`; gone when the test is."""
+    (tmp_path / "tmp").mkdir()
+    with subprocess.Popen(
         [sys.executable, "-m", "tierfuzz", "run", "--max-examples", "5000", "--json", "--out", "out"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    parent = psutil.Process(run.pid)
-    waited = 0
-    while len(parent.children(recursive=True)) < 2 and waited < 600:
-        waited += 1
-        psutil.wait_procs([parent], timeout=0.05)
-    children = parent.children(recursive=True)
-    assert children
-    psutil.wait_procs([parent], timeout=1.0)
-    run.send_signal(signal.SIGINT)
-    output, _ = run.communicate(timeout=60)
-    assert run.returncode == 130
+        env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
+    ) as run:
+        try:
+            yield run
+        finally:
+            run.kill()  # its workers end with it
+
+
+def wait_for_operations(folder: Path) -> None:
+    """Until a journal below `folder` has some operations; TimeoutError after a minute."""
+    for _ in range(1200):
+        journals = folder.glob("tierfuzz-*/journal-*.jsonl")
+        if sum(journal.read_bytes().count(b'"operation"') for journal in journals) >= 5:
+            return
+        SYSTEM_CLOCK.sleep(0.05)
+    raise TimeoutError(f"no operations in a journal below {folder}")
+
+
+def test_ctrl_c_ends_with_a_summary_and_no_process_left(
+    endless: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    wait_for_operations(tmp_path / "tmp")
+    children = psutil.Process(endless.pid).children(recursive=True)
+    assert len(children) >= 2
+    endless.send_signal(signal.SIGINT)
+    output, _ = endless.communicate(timeout=60)
+    assert endless.returncode == 130
     assert json.loads(output)["interrupted"] is True
     _, alive = psutil.wait_procs(children, timeout=10)
     assert not alive
     assert (tmp_path / "out" / "journal-write_through.jsonl").exists()
+    assert not list((tmp_path / "tmp").iterdir())
 
 
 def test_lists_name_what_there_is(tmp_path: Path) -> None:
