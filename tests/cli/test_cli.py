@@ -15,8 +15,10 @@ import psutil
 import pytest
 
 from tierfuzz.clock import SYSTEM_CLOCK
+from tierfuzz.journal import load_journal
 from tierfuzz.program import load_program
 
+JOURNAL = "out/journal-write_through.jsonl"
 SHORT = ["--max-examples", "3", "--steps", "20", "--policy", "write_through"]
 
 
@@ -116,20 +118,19 @@ def endless(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
             run.kill()  # its workers end with it
 
 
-def wait_for_operations(folder: Path) -> None:
-    """Until a journal below `folder` has some operations; TimeoutError after a minute."""
+def wait_for_operations(journal: Path) -> None:
+    """Until a journal has some operations; TimeoutError after a minute."""
     for _ in range(1200):
-        journals = folder.glob("tierfuzz-*/journal-*.jsonl")
-        if sum(journal.read_bytes().count(b'"operation"') for journal in journals) >= 5:
+        if journal.exists() and journal.read_bytes().count(b'"operation"') >= 5:
             return
         SYSTEM_CLOCK.sleep(0.05)
-    raise TimeoutError(f"no operations in a journal below {folder}")
+    raise TimeoutError(f"no operations in {journal}")
 
 
 def test_ctrl_c_ends_with_a_summary_and_no_process_left(
     endless: subprocess.Popen[str], tmp_path: Path
 ) -> None:
-    wait_for_operations(tmp_path / "tmp")
+    wait_for_operations(tmp_path / JOURNAL)
     children = psutil.Process(endless.pid).children(recursive=True)
     assert len(children) >= 2
     endless.send_signal(signal.SIGINT)
@@ -138,8 +139,17 @@ def test_ctrl_c_ends_with_a_summary_and_no_process_left(
     assert json.loads(output)["interrupted"] is True
     _, alive = psutil.wait_procs(children, timeout=10)
     assert not alive
-    assert (tmp_path / "out" / "journal-write_through.jsonl").exists()
+    assert load_journal(tmp_path / JOURNAL).operations
     assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_a_killed_run_leaves_a_journal_and_no_process(endless: subprocess.Popen[str], tmp_path: Path) -> None:
+    wait_for_operations(tmp_path / JOURNAL)
+    children = psutil.Process(endless.pid).children(recursive=True)
+    endless.kill()
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive
+    assert load_journal(tmp_path / JOURNAL).operations
 
 
 def test_lists_name_what_there_is(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def execute(given: dict[str, Any]) -> ExitCode:
     console = Console(quiet=given["json_"])
     try:
         with Interrupt() as interrupt:
-            listeners = [interrupt, *_listeners(console, folder)]
+            listeners = [interrupt, *_listeners(console, given["out"] or folder)]
             result = run_campaign(_config(given, fleet, folder), listeners)
         print_summary(console, result)
         if given["json_"]:
@@ -92,8 +92,9 @@ def _config(given: dict[str, Any], fleet: FleetConfig, folder: Path) -> Campaign
     )
 
 
-def _listeners(console: Console, folder: Path) -> list[Listener]:
-    listeners: list[Listener] = [PolicyJournals(folder)]
+def _listeners(console: Console, journals: Path) -> list[Listener]:
+    """`journals`: the folder that they are written to as the run goes; a kill leaves them there."""
+    listeners: list[Listener] = [PolicyJournals(journals)]
     if not console.quiet:
         listeners.append(Progress(console, SYSTEM_CLOCK, live=console.is_terminal))
     return listeners
