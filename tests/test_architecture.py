@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import fnmatch
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -147,3 +148,15 @@ def test_a_right_import_is_allowed(module: str, source: str) -> None:
 
 def test_a_module_outside_the_table_has_no_layer() -> None:
     assert layer_of("tierfuzz.unheard_of", LAYERS) is None
+
+
+def test_the_table_has_no_module_that_is_gone() -> None:
+    heads = {module.split(".")[1] for module in MODULES if "." in module}
+    dead = [name for _, names in LAYERS for name in names if not fnmatch.filter(heads, name)]
+    assert dead == []
+
+
+def test_every_package_is_installed() -> None:
+    packages = {module for module, path in MODULES.items() if path.name == "__init__.py"}
+    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    assert sorted(setuptools["packages"]) == sorted(packages)
