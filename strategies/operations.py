@@ -1,12 +1,18 @@
-"""Operations of a case, drawn from what the case has sent so far."""
+"""Operations of a case: what is drawn for each kind, and the operation it makes after what was sent so far.
+
+Draws are plain values that fit every fleet and every history (numbers are taken modulo what there is), so
+that the same choices are possible in every run, whatever the workers did.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
 from tierfuzz.program import (
+    WRITE_POLICIES,
     Attach,
     Burst,
     ClearStorage,
@@ -15,12 +21,53 @@ from tierfuzz.program import (
     FleetConfig,
     Flush,
     Generate,
+    Idle,
+    Restart,
+    Role,
     WritePolicy,
 )
+from tierfuzz.prompts import Piece
 from tierfuzz.strategies import prompts
+from tierfuzz.strategies.prompts import Length, Outputs, Source
 
+T = TypeVar("T")
 NAMESPACES = ("tenant-a", "tenant-b")
 LONGEST_SHARE = 6  # prompts take at most a sixth of the device pool
+ProbeDraw = tuple[int, bool]
+Quiet = type[Idle | Flush | Restart]
+PrimeDraw = tuple[int, Source, Length, Outputs]
+NamespacedDraw = tuple[int, int, Length, Outputs, str]
+FillDraw = tuple[int, float, float, int]
+ForkDraw = tuple[int, int, int, Outputs]
+GrowDraw = tuple[int, int, Outputs]
+MemberDraw = tuple[bool, int, Length, Outputs, float | None]
+StorageDraw = tuple[int, str, WritePolicy]
+StorageChange = Flush | ClearStorage | Attach | Detach
+
+PICKS = st.integers(0, 255)
+PROBES = st.tuples(PICKS, st.booleans())  # which, and whether to cut it to whole pages
+WORKERS = st.integers(0, 63)
+PRIMES = st.tuples(WORKERS, prompts.SOURCES, prompts.LENGTHS, prompts.OUTPUTS)
+NAMESPACED = st.tuples(WORKERS, prompts.SHARED, prompts.LENGTHS, prompts.OUTPUTS, st.sampled_from(NAMESPACES))
+FILLS = st.tuples(
+    WORKERS,
+    st.sampled_from((1.0, 1.0, 1.2, 0.6)),
+    st.sampled_from((0.125, 0.1, 0.14)),
+    st.sampled_from((0, 0, 2)),
+)
+FORKS = st.tuples(PICKS, prompts.SIZES, prompts.SIZES, prompts.OUTPUTS)
+GROWS = st.tuples(PICKS, prompts.SIZES, prompts.OUTPUTS)
+MEMBERS = st.tuples(
+    st.booleans(), PICKS, prompts.LENGTHS, prompts.OUTPUTS, st.sampled_from((None, None, None, 0.0, 0.001))
+)
+BURSTS = st.tuples(WORKERS, st.lists(MEMBERS, min_size=2, max_size=4))
+STORAGE = st.tuples(
+    WORKERS,
+    st.sampled_from((*["flush"] * 3, "clear", "detach", "attach", "attach")),
+    st.sampled_from(WRITE_POLICIES),
+)
+# A restart takes as long as hundreds of requests.
+QUIETS: st.SearchStrategy[Quiet] = st.sampled_from((*[Idle] * 17, *[Flush] * 12, Restart))
 
 
 def longest(fleet: FleetConfig) -> int:
@@ -28,114 +75,94 @@ def longest(fleet: FleetConfig) -> int:
     return max(2 * fleet.page_size, fleet.device_tokens // LONGEST_SHARE)
 
 
-def workers(fleet: FleetConfig) -> st.SearchStrategy[int]:
-    """A worker of the fleet."""
-    return st.integers(0, fleet.workers - 1)
+def picked(items: Sequence[T], pick: int) -> T:
+    """One of the items."""
+    return items[pick % len(items)]
 
 
-def primes(fleet: FleetConfig, name: str) -> st.SearchStrategy[Generate]:
+def prime(fleet: FleetConfig, name: str, draw: PrimeDraw) -> Generate:
     """First use of a prefix, sometimes of a shared stream."""
-    page, most = fleet.page_size, longest(fleet)
-    pieces = prompts.fresh(f"p-{name}", page, most) | prompts.shared(page, most)
-    return st.builds(Generate, st.just(name), workers(fleet), pieces, prompts.outputs(page), st.just("prime"))
+    worker, source, length, outputs = draw
+    pieces = prompts.prompt_of(source, f"p-{name}", _length(fleet, length))
+    return Generate(name, worker % fleet.workers, pieces, _outputs(fleet, outputs), "prime")
 
 
-def namespaced(fleet: FleetConfig, name: str) -> st.SearchStrategy[Generate]:
+def namespaced(fleet: FleetConfig, name: str, draw: NamespacedDraw) -> Generate:
     """A shared prompt under a namespace."""
-    page = fleet.page_size
-    return st.builds(
-        Generate,
-        st.just(name),
-        workers(fleet),
-        prompts.shared(page, longest(fleet)),
-        prompts.outputs(page),
-        st.just("namespaced"),
-        st.sampled_from(NAMESPACES),
-    )
+    worker, source, length, outputs, namespace = draw
+    pieces = prompts.prompt_of(source, "", _length(fleet, length))
+    wanted = _outputs(fleet, outputs)
+    return Generate(name, worker % fleet.workers, pieces, wanted, "namespaced", namespace)
 
 
-def fillers(fleet: FleetConfig, name: str) -> st.SearchStrategy[Fill]:
+def fill(fleet: FleetConfig, name: str, draw: FillDraw) -> Fill:
     """Traffic that turns the device pool of one worker over, or most of it."""
-    return st.builds(
-        Fill,
-        st.just(name),
-        workers(fleet),
-        st.just(f"f-{name}"),
-        st.sampled_from((1.0, 1.0, 1.2, 0.6)),
-        st.sampled_from((0.125, 0.1, 0.14)),
-        st.sampled_from((0, 0, 2)),
-    )
+    worker, share, prompt_share, outputs = draw
+    return Fill(name, worker % fleet.workers, f"f-{name}", share, prompt_share, outputs)
 
 
-def repeats(sent: Sequence[Generate], name: str) -> st.SearchStrategy[Generate]:
-    """An earlier request once more."""
-    return st.sampled_from(sent).map(lambda g: again(g, name, "repeat"))
-
-
-def again(generate: Generate, name: str, role: str) -> Generate:
+def again(generate: Generate, name: str, role: Role) -> Generate:
     """The same prompt, namespace and outputs under another id and role."""
-    return Generate(
-        name,
-        generate.worker,
-        generate.prompt,
-        generate.outputs,
-        role,  # type: ignore[arg-type]
-        generate.namespace,
-    )
+    return Generate(name, generate.worker, generate.prompt, generate.outputs, role, generate.namespace)
 
 
-def forks(fleet: FleetConfig, sent: Sequence[Generate], name: str) -> st.SearchStrategy[Generate]:
+def fork(fleet: FleetConfig, sent: Sequence[Generate], name: str, draw: ForkDraw) -> Generate:
     """A prompt that shares a part of an earlier one: splits a node."""
-    page = fleet.page_size
-
-    def of(origin: Generate) -> st.SearchStrategy[Generate]:
-        return st.builds(
-            Generate,
-            st.just(name),
-            st.just(origin.worker),
-            prompts.forks(origin.prompt, f"x-{name}", page),
-            prompts.outputs(page),
-            st.just("fork"),
-            st.just(origin.namespace),
-        )
-
-    return st.sampled_from(sent).flatmap(of)
+    pick, at, tail, outputs = draw
+    origin = picked(sent, pick)
+    pieces = prompts.fork(origin.prompt, f"x-{name}", fleet.page_size, at, tail)
+    wanted = _outputs(fleet, outputs)
+    return Generate(name, origin.worker, pieces, wanted, "fork", origin.namespace)
 
 
-def bursts(fleet: FleetConfig, sent: Sequence[Generate], name: str) -> st.SearchStrategy[Burst]:
-    """Two to four requests together on one worker, some of them aborted."""
-    page = fleet.page_size
-    pieces = prompts.shared(page, longest(fleet))
-    if sent:
-        pieces |= st.sampled_from(sent).map(lambda g: g.prompt)
-    member = st.tuples(pieces, prompts.outputs(page), st.sampled_from((None, None, None, 0.0, 0.001)))
-
-    def build(worker: int, members: list[tuple[tuple[prompts.Piece, ...], int, float | None]]) -> Burst:
-        requests = tuple(
-            Generate(
-                f"{name}.{i}",
-                worker,
-                prompt,
-                wanted if abort is None else max(wanted, 2 * page),  # long enough to be caught running
-                "prime",
-                abort_after_s=abort,
-            )
-            for i, (prompt, wanted, abort) in enumerate(members)
-        )
-        return Burst(name, requests)
-
-    return st.builds(build, workers(fleet), st.lists(member, min_size=2, max_size=4))
+def grow(fleet: FleetConfig, growable: Sequence[Generate], name: str, draw: GrowDraw) -> Generate:
+    """A conversation goes on: a prompt, its answer, and a new turn."""
+    pick, size, outputs = draw
+    base = picked(growable, pick)
+    turn = Piece(f"t-{name}", 0, 1 + size % (fleet.page_size + 2))
+    pieces = (*base.prompt, Piece(f"@{base.id}", 0, base.outputs), turn)
+    return Generate(name, base.worker, pieces, _outputs(fleet, outputs), "grow", base.namespace)
 
 
-def storage_controls(
-    fleet: FleetConfig, name: str, worker: int
-) -> st.SearchStrategy[ClearStorage | Attach | Detach | Flush]:
-    """Changes of the storage tier, and flushes, after which storage is asked; other policies only where that
-    leaves no gaps on host (B3)."""
-    policies: list[WritePolicy] = [fleet.policy]
-    if fleet.policy != "write_back":
-        policies += ["write_through", "write_through_selective"]
-    made: list[ClearStorage | Attach | Detach | Flush] = [Flush(name, worker), Flush(name, worker)]
-    made += [Flush(name, worker), ClearStorage(name, worker), Detach(name, worker)]
-    made += [Attach(name, worker, policy) for policy in policies]
-    return st.sampled_from(made)
+def burst(
+    fleet: FleetConfig, sent: Sequence[Generate], name: str, worker: int, members: Sequence[MemberDraw]
+) -> Burst:
+    """Requests together on one worker, of shared streams or as sent before, some of them aborted."""
+
+    def member(number: int, draw: MemberDraw) -> Generate:
+        repeated, pick, length, outputs, abort = draw
+        source = pick % prompts.SHARED_STREAMS
+        pieces = prompts.prompt_of(source, "", _length(fleet, length))
+        if repeated and sent:
+            pieces = picked(sent, pick).prompt
+        wanted = _outputs(fleet, outputs)
+        if abort is not None:
+            wanted = max(wanted, 2 * fleet.page_size)  # long enough to be caught running
+        return Generate(f"{name}.{number}", worker % fleet.workers, pieces, wanted, abort_after_s=abort)
+
+    return Burst(name, tuple(member(number, draw) for number, draw in enumerate(members)))
+
+
+def storage_control(fleet: FleetConfig, name: str, draw: StorageDraw) -> StorageChange:
+    """Changes of the storage tier, and flushes, after which storage is asked; other policies only where
+    that leaves no gaps on host (B3)."""
+    number, kind, policy = draw
+    worker = number % fleet.workers
+    if kind == "flush":
+        return Flush(name, worker)
+    if kind == "clear":
+        return ClearStorage(name, worker)
+    if kind == "detach":
+        return Detach(name, worker)
+    gaps = "write_back" in (fleet.policy, policy)
+    return Attach(name, worker, fleet.policy if gaps else policy)
+
+
+def _length(fleet: FleetConfig, length: Length) -> int:
+    tokens: int = prompts.tokens_in(length, fleet.page_size, longest(fleet))
+    return tokens
+
+
+def _outputs(fleet: FleetConfig, outputs: Outputs) -> int:
+    tokens: int = prompts.outputs_in(outputs, fleet.page_size)
+    return tokens

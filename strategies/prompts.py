@@ -1,4 +1,8 @@
-"""Prompts: lengths around page borders, shared streams, forks and continuations."""
+"""Prompts: lengths around page borders, shared streams, forks and continuations.
+
+A strategy draws plain values that fit every fleet, and a function makes a prompt of them for one fleet.
+Strategies are thus made once: one that is made anew for each operation costs ten times the draw itself.
+"""
 
 from __future__ import annotations
 
@@ -7,32 +11,41 @@ from hypothesis import strategies as st
 from tierfuzz.prompts import Piece
 
 SHARED_STREAMS = 5
+Prompt = tuple[Piece, ...]
+Length = tuple[int, int | None]  # size, and tokens more than whole pages (None: size counts tokens)
+Source = int | None  # number of a shared stream, or None for a fresh one
+Outputs = tuple[int, int]  # whole pages, and tokens more
+
+SIZES = st.integers(0, 4095)
+# The simplest is a page and a token: the last token is always computed (5.1), so one page alone cannot hit.
+LENGTHS = st.tuples(SIZES, st.sampled_from((1, 0, -1, 3, None, None, None, None)))
+SHARED = st.integers(0, SHARED_STREAMS - 1)
+SOURCES = st.sampled_from((*[None] * SHARED_STREAMS, *range(SHARED_STREAMS)))
+# 0 and 1 take ways of their own, a page and more crosses a border
+OUTPUTS = st.sampled_from(((0, 1), (0, 2), (0, 5), (0, 0), (0, 3), (1, 0), (1, 3)))
 
 
-def lengths(page_size: int, most: int) -> st.SearchStrategy[int]:
-    """Prompt lengths in tokens, 1..most: often whole pages, one less or one more."""
-    pages = st.integers(1, max(1, most // page_size - 1))
-    near = st.tuples(pages, st.sampled_from((0, 1, -1, 3))).map(lambda pair: pair[0] * page_size + pair[1])
-    return (near | st.integers(1, most)).map(lambda length: max(1, min(length, most)))
+def tokens_in(length: Length, page_size: int, most: int) -> int:
+    """Prompt length in tokens, 1..most: often whole pages, one less or one more."""
+    size, near = length
+    if near is None:
+        return 1 + size % most
+    pages = 1 + size % max(1, most // page_size - 1)
+    return max(1, min(pages * page_size + near, most))
 
 
-def outputs(page_size: int) -> st.SearchStrategy[int]:
-    """How many tokens to ask for: 0 and 1 take ways of their own, a page and more crosses a border."""
-    return st.sampled_from((1, 2, 5, 0, 3, page_size, page_size + 3))
+def outputs_in(outputs: Outputs, page_size: int) -> int:
+    """How many tokens to ask for."""
+    pages, more = outputs
+    return pages * page_size + more
 
 
-def fresh(stream: str, page_size: int, most: int) -> st.SearchStrategy[tuple[Piece, ...]]:
-    """A prompt of a stream that nobody else uses."""
-    return lengths(page_size, most).map(lambda length: (Piece(stream, 0, length),))
+def prompt_of(source: Source, fresh: str, tokens: int) -> Prompt:
+    """The first tokens of a shared stream, or of the stream `fresh` that nobody else uses."""
+    return (Piece(fresh if source is None else f"s{source}", 0, tokens),)
 
 
-def shared(page_size: int, most: int) -> st.SearchStrategy[tuple[Piece, ...]]:
-    """A prompt of one of a few streams, so that prompts share prefixes."""
-    names = st.integers(0, SHARED_STREAMS - 1).map(lambda number: f"s{number}")
-    return st.builds(lambda name, length: (Piece(name, 0, length),), names, lengths(page_size, most))
-
-
-def cut(pieces: tuple[Piece, ...], length: int) -> tuple[Piece, ...]:
+def cut(pieces: Prompt, length: int) -> Prompt:
     """The first `length` tokens of a prompt."""
     kept: list[Piece] = []
     for piece in pieces:
@@ -43,19 +56,17 @@ def cut(pieces: tuple[Piece, ...], length: int) -> tuple[Piece, ...]:
     return tuple(kept)
 
 
-def length_of(pieces: tuple[Piece, ...]) -> int:
+def length_of(pieces: Prompt) -> int:
     """Tokens of a prompt, if its pieces of outputs are complete."""
     return sum(len(piece) for piece in pieces)
 
 
-def forks(pieces: tuple[Piece, ...], stream: str, page_size: int) -> st.SearchStrategy[tuple[Piece, ...]]:
-    """A prompt that shares a part of `pieces` and goes on with a stream of its own."""
-    total = length_of(pieces)
-    at = st.integers(1, max(1, total - 1))
-    tail = st.integers(1, 2 * page_size)
-    return st.builds(lambda a, t: (*cut(pieces, a), Piece(stream, 0, t)), at, tail)
+def fork(pieces: Prompt, stream: str, page_size: int, at: int, tail: int) -> Prompt:
+    """A prompt that shares 1.. tokens of `pieces` and goes on with one or two pages of its own stream."""
+    shared = 1 + at % max(1, length_of(pieces) - 1)
+    return (*cut(pieces, shared), Piece(stream, 0, 1 + tail % (2 * page_size)))
 
 
-def exact(pieces: tuple[Piece, ...], page_size: int) -> tuple[Piece, ...]:
+def exact(pieces: Prompt, page_size: int) -> Prompt:
     """The longest part of a prompt that is a whole number of pages; () when it has no whole page."""
     return cut(pieces, length_of(pieces) // page_size * page_size)

@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tierfuzz.machine import TierMachine
-from tierfuzz.program import FleetConfig
+from tierfuzz.program import Fill, FleetConfig, Generate, Operation
 from tierfuzz.session import SESSIONS
+from tierfuzz.verdict import Verdict
 from tierfuzz.violations import TYPES, Violation
 
 FEW = settings(
@@ -52,3 +53,19 @@ def test_a_planted_fault_is_raised_as_its_oracle_with_the_program() -> None:
 def test_every_oracle_has_an_exception_of_its_own() -> None:
     assert len({exception.__name__ for exception in TYPES.values()}) == len(TYPES)
     assert all(issubclass(exception, Violation) for exception in TYPES.values())
+
+
+def test_the_simplest_case_is_prime_push_off_and_probe() -> None:
+    programs: list[tuple[Operation, ...]] = []
+
+    class Simplest(TierMachine):
+        policy = "write_back"
+
+        def conclude(self, verdicts: list[Verdict]) -> None:
+            assert not verdicts
+            assert self.runner.reach["probe-host-only"]
+            programs.append(self.program.operations)
+
+    run_state_machine_as_test(Simplest, settings=settings(FEW, max_examples=1, stateful_step_count=3))
+    kinds = [type(operation) for operation in programs[0]]
+    assert kinds[:3] == [Generate, Fill, Generate]

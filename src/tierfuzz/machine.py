@@ -16,26 +16,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
-from hypothesis import strategies as st
 from hypothesis import target
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from tierfuzz.oracles.known import KnownPrefix
 from tierfuzz.profiles import machine_settings, nearest_root
-from tierfuzz.program import (
-    Fill,
-    FleetConfig,
-    Flush,
-    Generate,
-    Hold,
-    Idle,
-    Operation,
-    Program,
-    Release,
-    Restart,
-    WritePolicy,
-)
-from tierfuzz.prompts import Piece
+from tierfuzz.program import Fill, FleetConfig, Generate, Hold, Operation, Program, Release, Role, WritePolicy
 from tierfuzz.runner import Runner
 from tierfuzz.session import SESSIONS
 from tierfuzz.strategies import operations as ops
@@ -44,7 +30,6 @@ from tierfuzz.verdict import Verdict
 from tierfuzz.violations import violation_of
 
 MOST_SENT = 24
-PICKS = st.integers(0, 255)
 MOST_PROMPT_SHARE = 3  # a grown prompt takes at most a third of the device pool
 
 
@@ -65,7 +50,6 @@ class TierMachine(RuleBasedStateMachine):
         self.runner = self.acquire()
         self.sent: list[Generate] = []
         self.done: list[Operation] = []
-        self.probes: list[KnownPrefix] = []
         self.held: set[int] = set()
         self.cut_short = False
         self.begin()
@@ -103,19 +87,22 @@ class TierMachine(RuleBasedStateMachine):
         return f"op{len(self.done)}"
 
     def apply(self, operation: Operation) -> None:
-        """Carry out one operation and look at what the model says now."""
+        """Carry out one operation; none after a worker was lost: that is dear to repeat."""
+        if self.runner.lost:
+            return
         self.done.append(operation)
         self.cut_short = True
         self.runner.apply(operation)
         self.cut_short = False
         if isinstance(operation, Generate) and operation.role not in ("probe", "exact", "repeat"):
             self.sent = [*self.sent[1 - MOST_SENT :], operation]
-        self.probes = [
-            known
-            for worker in self.runner.fleet.workers
-            for known in worker.judge.host_only()
-            if known.generate.id in {request.id for request in self.sent}
-        ]
+
+    @property
+    def probes(self) -> list[KnownPrefix]:
+        """Prompts of this case that the forecast says are on host only now."""
+        sent = {request.id for request in self.sent}
+        known = [known for worker in self.runner.fleet.workers for known in worker.judge.host_only()]
+        return [prefix for prefix in known if prefix.generate.id in sent]
 
     def teardown(self) -> None:
         """One place where everything is said; half an operation (Ctrl-C, a dead worker) says nothing."""
@@ -128,45 +115,50 @@ class TierMachine(RuleBasedStateMachine):
         self.conclude(verdicts)
 
     # rules -----------------------------------------------------------------------------------------
-    @initialize(data=st.data())
-    def first_prime(self, data: st.DataObject) -> None:
+    @initialize(draw=ops.PRIMES)
+    def first_prime(self, draw: ops.PrimeDraw) -> None:
         """Something to come back to."""
-        self.apply(data.draw(ops.primes(self.config, self.name())))
+        self.apply(ops.prime(self.config, self.name(), draw))
 
-    @rule(data=st.data())
-    def prime(self, data: st.DataObject) -> None:
+    @rule(draw=ops.PRIMES)
+    def prime(self, draw: ops.PrimeDraw) -> None:
         """First use of a prefix."""
-        self.apply(data.draw(ops.primes(self.config, self.name())))
+        self.apply(ops.prime(self.config, self.name(), draw))
 
     @precondition(lambda self: self.sent)
-    @rule(data=st.data())
-    def repeat(self, data: st.DataObject) -> None:
+    @rule(pick=ops.PICKS)
+    def repeat(self, pick: int) -> None:
         """An earlier request once more, wherever its pages are now."""
-        self.apply(data.draw(ops.repeats(self.sent, self.name())))
+        self.apply(ops.again(ops.picked(self.sent, pick), self.name(), "repeat"))
 
-    @rule(data=st.data())
-    def fill(self, data: st.DataObject) -> None:
+    @rule(draw=ops.FILLS)
+    def fill(self, draw: ops.FillDraw) -> None:
         """Turn the device pool of a worker over."""
-        self.apply(data.draw(ops.fillers(self.config, self.name())))
+        self.apply(ops.fill(self.config, self.name(), draw))
 
     @precondition(lambda self: self.sent)
-    @rule(data=st.data())
-    def push_off(self, data: st.DataObject) -> None:
+    @rule(pick=ops.PICKS)
+    def push_off(self, pick: int) -> None:
         """Turn the pool over on the worker of an earlier request, until its device copies are gone."""
-        victim = data.draw(st.sampled_from(self.sent))
+        victim = ops.picked(self.sent, pick)
         self.apply(Fill(self.name(), victim.worker, f"f-{self.name()}", target=victim.id))
 
     @precondition(lambda self: self.sent)
-    @rule(pick=PICKS, exact=st.booleans())
-    def probe(self, pick: int, exact: bool) -> None:
-        """Read the tier split of a prefix that must be on host only."""
-        self.apply(self.probing(pick, exact))
+    @rule(draw=ops.PROBES)
+    def come_back(self, draw: ops.ProbeDraw) -> None:
+        """Push an earlier request off, then probe: what the machine is for, in one step.
+
+        Hypothesis sorts rules by the number of their arguments and by name: the simplest case is made of
+        the first, which is this one.
+        """
+        self.push_off(draw[0])
+        self.apply(self.probing(*draw))
 
     @precondition(lambda self: self.sent)
-    @rule(pick=PICKS)
-    def probe_again(self, pick: int) -> None:
-        """The same, as a rule of its own: it is what the machine is for."""
-        self.apply(self.probing(pick, exact=False))
+    @rule(draw=ops.PROBES)
+    def probe(self, draw: ops.ProbeDraw) -> None:
+        """Read the tier split of a prefix that must be on host only."""
+        self.apply(self.probing(*draw))
 
     def probing(self, pick: int, exact: bool) -> Generate:
         """A probe of a host-only prefix, whole or cut to whole pages (6.2-7); a repeat while there is none.
@@ -174,32 +166,25 @@ class TierMachine(RuleBasedStateMachine):
         Which prefixes are host-only depends on what the workers did (an abort that came late, say), so
         nothing is drawn from that list and no rule waits for it: every run must allow the same choices.
         """
-        if not self.probes:
-            repeated: Generate = ops.again(self.sent[pick % len(self.sent)], self.name(), "repeat")
-            return repeated
-        known = self.probes[pick % len(self.probes)].generate
-        pieces = prompts.exact(known.prompt, self.config.page_size)
-        if not exact or not pieces:
-            probe: Generate = ops.again(known, self.name(), "probe")
-            return probe
-        return Generate(self.name(), known.worker, pieces, 1, "exact", known.namespace)
+        probes, name = self.probes, self.name()
+        known: Generate = ops.picked(probes, pick).generate if probes else ops.picked(self.sent, pick)
+        pieces = prompts.exact(known.prompt, self.config.page_size) if exact and probes else ()
+        if pieces:
+            return Generate(name, known.worker, pieces, 1, "exact", known.namespace)
+        role: Role = "probe" if probes else "repeat"
+        return Generate(name, known.worker, known.prompt, known.outputs, role, known.namespace)
 
     @precondition(lambda self: self.sent)
-    @rule(data=st.data())
-    def fork(self, data: st.DataObject) -> None:
+    @rule(draw=ops.FORKS)
+    def fork(self, draw: ops.ForkDraw) -> None:
         """Share a part of an earlier prompt."""
-        self.apply(data.draw(ops.forks(self.config, self.sent, self.name())))
+        self.apply(ops.fork(self.config, self.sent, self.name(), draw))
 
     @precondition(lambda self: self.growable)
-    @rule(data=st.data())
-    def grow(self, data: st.DataObject) -> None:
+    @rule(draw=ops.GROWS)
+    def grow(self, draw: ops.GrowDraw) -> None:
         """A conversation goes on: prompt, its answer, and a new turn."""
-        base = data.draw(st.sampled_from(self.growable))
-        turn = Piece(f"t-{self.name()}", 0, data.draw(st.integers(1, self.config.page_size + 2)))
-        answer = Piece(f"@{base.id}", 0, base.outputs)
-        wanted = data.draw(prompts.outputs(self.config.page_size))
-        grown = (*base.prompt, answer, turn)
-        self.apply(Generate(self.name(), base.worker, grown, wanted, "grow", base.namespace))
+        self.apply(ops.grow(self.config, self.growable, self.name(), draw))
 
     @property
     def growable(self) -> list[Generate]:
@@ -207,34 +192,31 @@ class TierMachine(RuleBasedStateMachine):
         most = self.config.device_tokens // MOST_PROMPT_SHARE
         return [g for g in self.sent if g.outputs and prompts.length_of(g.prompt) + g.outputs < most]
 
-    @rule(data=st.data())
-    def namespaced(self, data: st.DataObject) -> None:
+    @rule(draw=ops.NAMESPACED)
+    def namespaced(self, draw: ops.NamespacedDraw) -> None:
         """A shared prompt under a namespace."""
-        self.apply(data.draw(ops.namespaced(self.config, self.name())))
+        self.apply(ops.namespaced(self.config, self.name(), draw))
 
-    @rule(data=st.data())
-    def burst(self, data: st.DataObject) -> None:
+    @rule(draw=ops.BURSTS)
+    def overlap(self, draw: tuple[int, list[ops.MemberDraw]]) -> None:
         """Requests that overlap, some of them aborted."""
-        self.apply(data.draw(ops.bursts(self.config, self.sent, self.name())))
+        self.apply(ops.burst(self.config, self.sent, self.name(), *draw))
 
-    @rule(data=st.data())
-    def rest_or_flush(self, data: st.DataObject) -> None:
+    @rule(worker=ops.WORKERS, kind=ops.QUIETS)
+    def rest_or_flush(self, worker: int, kind: ops.Quiet) -> None:
         """Idle mostly, flush at times, restart a worker now and then."""
-        worker = data.draw(ops.workers(self.config))
-        kinds: tuple[type[Idle | Flush | Restart], ...] = (Idle, Idle, Idle, Flush, Flush, Restart)
-        self.apply(data.draw(st.sampled_from(kinds))(self.name(), worker))
+        self.apply(kind(self.name(), worker % self.config.workers))
 
     @precondition(lambda self: self.config.storage_threshold)
-    @rule(data=st.data())
-    def storage_control(self, data: st.DataObject) -> None:
+    @rule(draw=ops.STORAGE)
+    def storage_control(self, draw: ops.StorageDraw) -> None:
         """Empty storage, detach it, attach it again, with another write policy at times."""
-        worker = data.draw(ops.workers(self.config))
-        self.apply(data.draw(ops.storage_controls(self.config, self.name(), worker)))
+        self.apply(ops.storage_control(self.config, self.name(), draw))
 
-    @rule(data=st.data())
-    def hold_or_release(self, data: st.DataObject) -> None:
+    @rule(worker=ops.WORKERS)
+    def hold_or_release(self, worker: int) -> None:
         """Simulated worker: hold the copies between tiers back, or let them land."""
-        worker = data.draw(ops.workers(self.config))
+        worker %= self.config.workers
         self.apply((Release if worker in self.held else Hold)(self.name(), worker))
         self.held ^= {worker}
 

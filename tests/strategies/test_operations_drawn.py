@@ -1,0 +1,138 @@
+"""Operations as drawn: they fit any fleet and any history, and every kind of value can occur."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tierfuzz.program import (
+    Attach,
+    Burst,
+    FleetConfig,
+    Flush,
+    Generate,
+    Idle,
+    Program,
+    Restart,
+    dump_program,
+    load_program,
+)
+from tierfuzz.prompts import Piece
+from tierfuzz.strategies import operations as ops
+from tierfuzz.strategies import prompts
+
+FLEETS = st.builds(
+    FleetConfig, workers=st.integers(1, 5), page_size=st.sampled_from((4, 16)), device_tokens=st.just(512)
+)
+SENT = (
+    Generate("op0", 0, (Piece("A", 0, 33),), 3),
+    Generate("op1", 0, (Piece("B", 0, 7),), 1, namespace="tenant-a"),
+)
+
+
+def fits(fleet: FleetConfig, generate: Generate) -> None:
+    """The request can be sent to this fleet."""
+    assert 0 <= generate.worker < fleet.workers
+    assert prompts.length_of(generate.prompt) >= 1
+    assert generate.outputs >= 0
+
+
+@given(FLEETS, ops.PRIMES, ops.NAMESPACED)
+def test_fresh_requests_fit_the_fleet(
+    fleet: FleetConfig, prime: ops.PrimeDraw, namespaced: ops.NamespacedDraw
+) -> None:
+    made = (ops.prime(fleet, "op9", prime), ops.namespaced(fleet, "op9", namespaced))
+    for generate in made:
+        fits(fleet, generate)
+        assert prompts.length_of(generate.prompt) <= ops.longest(fleet)
+    assert made[0].namespace is None
+    assert made[1].namespace in ops.NAMESPACES
+
+
+@given(FLEETS, ops.FILLS)
+def test_a_filler_has_a_stream_of_its_own(fleet: FleetConfig, draw: ops.FillDraw) -> None:
+    first, second = ops.fill(fleet, "op1", draw), ops.fill(fleet, "op2", draw)
+    assert 0 <= first.worker < fleet.workers
+    assert first.stream != second.stream
+
+
+@given(FLEETS, ops.FORKS, ops.GROWS)
+def test_requests_that_come_back_stay_with_their_worker_and_namespace(
+    fleet: FleetConfig, fork: ops.ForkDraw, grow: ops.GrowDraw
+) -> None:
+    forked, grown = ops.fork(fleet, SENT, "op9", fork), ops.grow(fleet, SENT, "op9", grow)
+    origin, base = ops.picked(SENT, fork[0]), ops.picked(SENT, grow[0])
+    assert (forked.worker, forked.namespace) == (origin.worker, origin.namespace)
+    assert (grown.worker, grown.namespace) == (base.worker, base.namespace)
+    assert grown.prompt[: len(base.prompt)] == base.prompt
+    assert grown.prompt[-2] == Piece(f"@{base.id}", 0, base.outputs)
+
+
+@given(FLEETS, ops.BURSTS, st.sampled_from(((), SENT)))
+def test_a_burst_is_of_one_worker_with_an_id_each(
+    fleet: FleetConfig, draw: tuple[int, list[ops.MemberDraw]], sent: tuple[Generate, ...]
+) -> None:
+    made: Burst = ops.burst(fleet, sent, "op9", *draw)
+    assert 2 <= len(made.requests) <= 4
+    assert len({request.worker for request in made.requests}) == 1
+    assert len({request.id for request in made.requests}) == len(made.requests)
+    for request in made.requests:
+        fits(fleet, request)
+        if request.abort_after_s is not None:
+            assert request.outputs >= 2 * fleet.page_size, "long enough to be caught running"
+
+
+def test_members_of_a_burst_repeat_what_was_sent_or_share_a_stream() -> None:
+    members: list[ops.MemberDraw] = [(True, 2, (9, None), (0, 1), 0.0), (False, 2, (9, None), (0, 1), None)]
+    repeated, shared = ops.burst(FleetConfig(), SENT, "op9", 1, members).requests
+    assert (repeated.prompt, repeated.abort_after_s) == (SENT[0].prompt, 0.0)
+    assert (shared.prompt, shared.abort_after_s) == ((Piece("s2", 0, 10),), None)
+    assert repeated.worker == shared.worker == 1
+    with_nothing_sent = ops.burst(FleetConfig(), (), "op9", 1, members).requests[0]
+    assert with_nothing_sent.prompt == (Piece("s2", 0, 10),)
+
+
+def test_a_restart_is_rare_but_possible() -> None:
+    drawn: Counter[ops.Quiet] = Counter()
+
+    @settings(max_examples=400, database=None, derandomize=True)
+    @given(ops.QUIETS)
+    def draw(kind: ops.Quiet) -> None:
+        drawn[kind] += 1
+
+    draw()
+    assert 0 < drawn[Restart] < drawn[Flush] < drawn[Idle]
+
+
+@pytest.mark.parametrize("policy", ["write_through", "write_back", "write_through_selective"])
+def test_storage_never_mixes_write_back_with_another_policy(policy: ops.WritePolicy) -> None:
+    @given(ops.STORAGE)
+    def attached(draw: ops.StorageDraw) -> None:
+        made = ops.storage_control(FleetConfig(policy=policy), "op9", draw)
+        if isinstance(made, Attach):
+            assert (made.policy == "write_back") == (policy == "write_back")
+
+    attached()
+
+
+@given(FLEETS, ops.PRIMES, ops.FILLS, ops.FORKS, ops.BURSTS)
+def test_what_is_drawn_is_a_program_on_disk(
+    tmp_path_factory: pytest.TempPathFactory,
+    fleet: FleetConfig,
+    prime: ops.PrimeDraw,
+    fill: ops.FillDraw,
+    fork: ops.ForkDraw,
+    burst: tuple[int, list[ops.MemberDraw]],
+) -> None:
+    made = (
+        ops.prime(fleet, "op0", prime),
+        ops.fill(fleet, "op1", fill),
+        ops.fork(fleet, SENT, "op2", fork),
+        ops.burst(fleet, SENT, "op3", *burst),
+    )
+    path = tmp_path_factory.getbasetemp() / "drawn.json"
+    path.write_bytes(dump_program(Program(fleet, made)))
+    assert load_program(path) == Program(fleet, made)
