@@ -23,8 +23,10 @@ from tierfuzz.program import (
     WritePolicy,
 )
 from tierfuzz.prompts import Piece
+from tierfuzz.resolve import FILL_BOUND
 from tierfuzz.runevents import Dispatcher, OperationDone, OperationStarted, RunEvent
 from tierfuzz.runner import Runner
+from tierfuzz.verdict import Outcome
 
 A = (Piece("A", 0, 165),)
 
@@ -133,3 +135,70 @@ def test_a_request_for_a_worker_that_is_not_there_is_refused(sim_fleet: Fleet) -
     runner.reset()
     with pytest.raises(UsageError, match="workers 0 to 1"):
         runner.apply(Generate("a", 7, A))
+
+
+def test_idle_does_not_wait_for_copies_that_are_held(
+    sim_fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = Runner(sim_fleet)
+    runner.reset()
+    runner.apply(Hold("h", 0))
+    runner.apply(Generate("a", 0, A, 2))
+    settled: list[int] = []
+    monkeypatch.setattr(sim_fleet, "settle", lambda worker: settled.append(worker.index))
+    runner.apply(Idle("i", 0))
+    monkeypatch.undo()
+    assert settled == []
+    assert runner.finish() == []
+
+
+def test_a_filler_that_does_not_reach_its_effect_is_unknown_never_held(
+    sim_fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = Runner(sim_fleet)
+    runner.reset()
+    runner.apply(Generate("a", 0, A, 2))
+    monkeypatch.setattr(sim_fleet.workers[0].judge, "claims_device", lambda *_: True)
+    before = runner.requests
+    runner.apply(Fill("f", 0, "F", target="a"))
+    bound = FILL_BOUND * sim_fleet.config.device_tokens / 128
+    assert runner.requests - before == bound, "the bound is reached, not passed"
+    (verdict,) = runner.finish()
+    assert (verdict.oracle, verdict.outcome, verdict.operation) == ("host-miss", Outcome.UNKNOWN, "f")
+
+
+@pytest.mark.parametrize("operation", [Flush("x", 0), Idle("x", 0), Restart("x", 0), Hold("x", 0)])
+def test_a_worker_that_died_between_requests_is_a_crash_wherever_it_shows(
+    operation: Flush | Idle | Restart | Hold, tmp_path: Path
+) -> None:
+    with Fleet(FleetConfig(workers=1, host_ratio=3.0), tmp_path) as fleet:
+        runner = Runner(fleet)
+        runner.reset()
+        runner.apply(Generate("a", 0, A, 2))
+        fleet.workers[0].process.kill()
+        runner.apply(operation)
+        runner.apply(Generate("b", 0, A, 1))
+        assert {verdict.oracle for verdict in runner.finish()} == {"crash"}
+        assert runner.run(Program(fleet.config, host_probe())) == []
+
+
+def test_the_rest_of_a_filler_is_not_sent_to_a_worker_that_died(tmp_path: Path) -> None:
+    with Fleet(FleetConfig(workers=1, host_ratio=3.0), tmp_path) as fleet:
+        runner = Runner(fleet)
+        runner.reset()
+        runner.apply(Idle("i", 0))
+        fleet.workers[0].process.kill()
+        before = runner.requests
+        runner.apply(Fill("f", 0, "F"))
+        assert runner.requests - before == 1
+        assert [verdict.oracle for verdict in runner.finish()] == ["crash"]
+
+
+def test_a_worker_that_died_holding_copies_is_a_crash_at_the_end_of_the_case(tmp_path: Path) -> None:
+    with Fleet(FleetConfig(workers=1, host_ratio=3.0), tmp_path) as fleet:
+        runner = Runner(fleet)
+        runner.reset()
+        runner.apply(Hold("h", 0))
+        fleet.workers[0].process.kill()
+        assert {verdict.oracle for verdict in runner.finish()} == {"crash"}
+        assert runner.run(Program(fleet.config, host_probe())) == []

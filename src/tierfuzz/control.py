@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from tierfuzz.errors import RequestFailed, UsageError
 from tierfuzz.fleet import Fleet, Worker
 from tierfuzz.program import Attach, ClearStorage, Detach, Flush, Hold, Idle, Release, Restart
@@ -15,15 +18,21 @@ ControlOperation = Idle | Flush | Hold | Release | Restart | StorageOperation
 
 
 class WorkerControl:
-    """Base of the runner; `verdicts` are those of the case so far."""
+    """Base of the runner; of the case so far: `verdicts`, and how many workers were `lost` and replaced."""
 
     def __init__(self, fleet: Fleet, dispatcher: Dispatcher) -> None:
         self.fleet = fleet
         self.dispatcher = dispatcher
         self.verdicts: list[Verdict] = []
+        self.lost = 0
 
     def control(self, operation: ControlOperation) -> None:
         worker = self.worker(operation.worker)
+        with self.answering(worker):
+            self._control(worker, operation)
+        self.collect(worker)
+
+    def _control(self, worker: Worker, operation: ControlOperation) -> None:
         if isinstance(operation, Idle):
             self.rest(worker)
         elif isinstance(operation, Flush):
@@ -36,7 +45,6 @@ class WorkerControl:
             self.restart(worker, operation.id)
         else:
             self.storage(worker, operation)
-        self.collect(worker)
 
     def worker(self, index: int) -> Worker:
         """A worker by its number; UsageError when the fleet is smaller."""
@@ -63,9 +71,21 @@ class WorkerControl:
         else:
             worker.judge.transport("crash", f"{answer.error}\n{worker.process.log_tail()}")
         self.collect(worker)
+        self.lost += 1
         worker.process.kill()
         self.fleet.restart(worker)
         worker.judge.restarted("recovery")
+        worker.rested = False
+
+    @contextmanager
+    def answering(self, worker: Worker) -> Iterator[None]:
+        """What the worker leaves unanswered inside is a crash or a hang; it is replaced, as in failed()."""
+        try:
+            yield
+        except RequestFailed as error:
+            if not error.failure:
+                raise
+            self.failed(worker, Answer("failed", 0.0, 0.0, failure=error.failure, error=str(error)))
 
     # control ---------------------------------------------------------------------------------------
     def rest(self, worker: Worker) -> bool:
@@ -73,19 +93,17 @@ class WorkerControl:
         if worker.rested:
             return True
         if worker.held_tokens is not None:
-            return False  # held copies keep a worker from rest, however long one waits
-        try:
-            result = self.fleet.settle(worker)
-        except RequestFailed as error:
-            self.failed(worker, Answer("failed", 0.0, 0.0, failure="unreachable", error=str(error)))
+            self.events(worker)  # held copies are in flight until they are released: waiting cannot help
             return False
-        self.events(worker)
-        worker.rested = result.at_rest
-        if result.at_rest:
-            worker.judge.rested()
-        elif worker.held_tokens is None:
-            worker.judge.transport("hang", result.reason)
-        return result.at_rest
+        with self.answering(worker):
+            result = self.fleet.settle(worker)
+            self.events(worker)
+            worker.rested = result.at_rest
+            if result.at_rest:
+                worker.judge.rested()
+            else:
+                worker.judge.transport("hang", result.reason)
+        return worker.rested
 
     def flush(self, worker: Worker, operation: str) -> None:
         self.release(worker)
@@ -111,7 +129,7 @@ class WorkerControl:
         worker.held_tokens = None
         worker.judge.holding(False)
         worker.rested = False
-        if worker.process.alive():
+        with self.answering(worker):
             worker.client.control(copies="release")
 
     def make_room_for(self, worker: Worker, tokens: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Literal
 
 
 class ExitCode(IntEnum):
@@ -47,7 +48,14 @@ class WorkerNotReady(EnvironmentFailure):
 
 
 class RequestFailed(EnvironmentFailure):
-    """A worker did not answer a request: refused, reset, timed out, or not in the expected shape."""
+    """A worker did not answer a request: refused, reset, timed out, or not in the expected shape.
+
+    `failure` is "unreachable" or "timeout" where there was no answer at all, else "".
+    """
+
+    def __init__(self, message: str, failure: Literal["", "unreachable", "timeout"] = "") -> None:
+        super().__init__(message)
+        self.failure = failure
 
 
 class VacuousRun(TierfuzzError):

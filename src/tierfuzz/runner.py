@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 
 from tierfuzz.control import WorkerControl
 from tierfuzz.fleet import Fleet, Worker
@@ -45,6 +46,7 @@ class Runner(WorkerControl):
         self._outputs.clear()
         self._prompts.clear()
         self.verdicts.clear()
+        self.lost = 0
         for worker in self.fleet.workers:
             self.release(worker)
             if worker.reconfigured or not worker.process.alive():
@@ -70,7 +72,8 @@ class Runner(WorkerControl):
         for worker in self.fleet.workers:
             self.release(worker)
             if self.rest(worker) and self.fleet.driver.fresh_gauges:
-                worker.judge.gauges(worker.client.metrics())
+                with self.answering(worker):
+                    worker.judge.gauges(worker.client.metrics())
             self.collect(worker)
         return list(self.verdicts)
 
@@ -129,12 +132,45 @@ class Runner(WorkerControl):
 
     def _fill(self, operation: Fill) -> None:
         worker = self.worker(operation.worker)
+        self.rest(worker)
+        requests = list(filler_prompts(operation, self.fleet.config))
+        due = [request for request, is_due in requests if is_due]
         if worker.held_tokens is None:
-            self.rest(worker)
-        for request, due in filler_prompts(operation, self.fleet.config):
-            if not due and not self._on_device(worker, operation.target):
-                break
+            self._in_turn(worker, due)
+        else:
+            for request in due:
+                self._generate(request)
+        for request, _ in requests[len(due) :]:
+            if not self._on_device(worker, operation.target):
+                return
             self._generate(request)
+        if self._on_device(worker, operation.target):
+            self._gave_up(worker, operation, len(requests))
+
+    def _in_turn(self, worker: Worker, requests: list[Generate]) -> None:
+        """One after another, each as soon as the one before was answered: judging one overlaps the next.
+
+        All are expected before the first is sent: they share nothing, so no forecast depends on another.
+        """
+        made = [(request, resolve(request.prompt, self._outputs)) for request in requests]
+        for request, tokens in made:
+            worker.judge.expect(request, tokens, at_rest=False)
+        calls = [self._call(request, tokens) for request, tokens in made]
+        received = 0
+        with closing(worker.client.generate_in_turn(calls)) as answers:
+            for pair, answer in zip(made, answers, strict=False):
+                received += 1
+                self._receive(worker, [pair], [answer])
+        self.requests -= len(calls) - received
+
+    def _gave_up(self, worker: Worker, operation: Fill, requests: int) -> None:
+        worker.judge.docket.unknown(
+            "host-miss",
+            operation.id,
+            f"after {requests} fillers events still claim device copies of the prompt of {operation.target}: "
+            "whether its pages are on host cannot be asked",
+        )
+        self.collect(worker)
 
     def _on_device(self, worker: Worker, target: str) -> bool:
         """Events still claim a device copy of the target's prompt."""

@@ -6,6 +6,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -289,3 +290,50 @@ def test_other_replies_are_failures_that_name_address_and_reply(
         ASK[path](client)
     assert str(told.value).startswith(web.base_url + path)
     assert str(told.value).endswith(f"{status}: {body.decode() or '(empty)'}")
+
+
+# in turn -------------------------------------------------------------------------------------------
+IN_TURN = [Call(f"r{number}", (number,), 1) for number in range(1, 6)]
+
+
+def test_requests_in_turn_never_overlap_and_stop_at_a_failure(web: WebServer, client: WorkerClient) -> None:
+    web.answers["/generate"] = lambda body: (500, b"broken") if b'"r3"' in body else (200, REPLY)
+    answers = list(client.generate_in_turn(IN_TURN))
+    assert [answer.status for answer in answers] == ["ok", "ok", "failed"]
+    assert all(before.ended <= after.started for before, after in pairwise(answers))
+    assert [json.loads(seen.body)["rid"] for seen in web.seen] == ["r1", "r2", "r3"]
+
+
+def test_the_next_request_is_under_way_while_an_answer_is_used(web: WebServer, client: WorkerClient) -> None:
+    second = threading.Event()
+
+    def answer(body: bytes) -> tuple[int, dict[str, Any]]:
+        if json.loads(body)["rid"] == "r2":
+            second.set()
+        return 200, REPLY
+
+    web.answers["/generate"] = answer
+    answers = client.generate_in_turn(IN_TURN)
+    next(answers)
+    assert second.wait(BOUND_S)
+    assert len(list(answers)) == len(IN_TURN) - 1
+
+
+def test_an_iterator_that_is_closed_sends_nothing_more(web: WebServer, client: WorkerClient) -> None:
+    go = threading.Event()
+
+    def answer(body: bytes) -> tuple[int, dict[str, Any]]:
+        if json.loads(body)["rid"] == "r2":
+            go.wait(BOUND_S)
+        return 200, REPLY
+
+    web.answers["/generate"] = answer
+    answers = client.generate_in_turn(IN_TURN)
+    next(answers)
+    closing = threading.Thread(target=answers.close)
+    closing.start()
+    go.set()
+    closing.join(BOUND_S)
+    assert not closing.is_alive()
+    assert len(web.seen) <= 2
+    assert client.generate(CALL).status == "ok"

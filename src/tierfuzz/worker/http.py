@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from queue import SimpleQueue
+from threading import Event
 from typing import Any
 
 import httpx
@@ -78,10 +80,9 @@ class WorkerClient:
 
     def generate_many(self, calls: Sequence[Call]) -> list[Answer]:
         """Send requests together, abort those that ask for it, and wait for all; answers in call order."""
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(MOST_PARALLEL, thread_name_prefix="tierfuzz-burst")
+        pool = self._pool()
         start = self._clock.monotonic()
-        futures = [self._threads.submit(self.generate, call) for call in calls]
+        futures = [pool.submit(self.generate, call) for call in calls]
         pairs = [(c.abort_after_s, c.rid, f) for c, f in zip(calls, futures, strict=True)]
         aborts = [(delay, rid, future) for delay, rid, future in pairs if delay is not None]
         for delay, rid, future in sorted(aborts, key=lambda abort: abort[0]):
@@ -89,6 +90,39 @@ class WorkerClient:
             if not future.done():
                 self.abort(rid)
         return [future.result() for future in futures]
+
+    def generate_in_turn(self, calls: Sequence[Call]) -> Generator[Answer, None, None]:
+        """Send requests one after another, each as soon as the one before was answered; answers in order.
+
+        What the caller does with an answer overlaps the worker's next request. Nothing is sent after a
+        failed one, nor after the iterator was closed.
+        """
+        answers: SimpleQueue[Answer | None] = SimpleQueue()
+        stop = Event()
+
+        def feed() -> None:
+            try:
+                for call in calls:
+                    if stop.is_set():
+                        return
+                    answer = self.generate(call)
+                    answers.put(answer)
+                    if answer.status == "failed":
+                        return
+            finally:
+                answers.put(None)
+
+        feeder = self._pool().submit(feed)
+        try:
+            yield from iter(answers.get, None)
+        finally:
+            stop.set()
+            feeder.result()
+
+    def _pool(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(MOST_PARALLEL, thread_name_prefix="tierfuzz-burst")
+        return self._threads
 
     def _wait_until(self, due: float, future: Future[Answer]) -> None:
         """Until `due`, or until there is nothing left to abort."""

@@ -7,12 +7,11 @@ two processes of one machine, and each request would pay for them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import httpx
 
 from tierfuzz.errors import RequestFailed
-from tierfuzz.worker.calls import Failure
 
 CONNECT_TIMEOUT_S = 5.0
 KEEP_ALIVE_S = 4.0  # below the 5 s after which servers close idle connections: never meet a close in use
@@ -68,7 +67,7 @@ class Transport:
             return self.send(method, path, content, timeout_s)
         except httpx.RequestError as error:
             failure, text = why(error)
-            raise RequestFailed(f"{method} {self.base_url}{path}: {failure}: {text}") from error
+            raise RequestFailed(f"{method} {self.base_url}{path}: {failure}: {text}", failure) from error
 
     def _url(self, path: str) -> httpx.URL:
         url = self._urls.get(path)
@@ -86,7 +85,7 @@ class Transport:
         self._http.close()
 
 
-def why(error: httpx.RequestError) -> tuple[Failure, str]:
+def why(error: httpx.RequestError) -> tuple[Literal["unreachable", "timeout"], str]:
     """The kind of a failed exchange, and a text for people."""
     name = type(error).__name__
     if isinstance(error, httpx.TimeoutException):
