@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -10,7 +11,7 @@ from types import TracebackType
 from tierfuzz.clock import SYSTEM_CLOCK, Clock
 from tierfuzz.engines.base import EngineDriver, Launch
 from tierfuzz.engines.registry import driver_for
-from tierfuzz.errors import EnvironmentFailure, WorkerNotReady
+from tierfuzz.errors import EnvironmentFailure, RequestFailed, WorkerNotReady
 from tierfuzz.oracles.judge import Judge
 from tierfuzz.program import FleetConfig
 from tierfuzz.worker.http import WorkerClient
@@ -21,6 +22,9 @@ from tierfuzz.worker.rest import RestResult, settle
 from tierfuzz.worker.subscriber import EventSubscriber
 
 EVENTS_BOUND_S = 5.0
+SILENCE_BOUND_S = 1.0
+FLUSH_BOUND_S = 1.0
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.001, 0.05
 
 
 @dataclass
@@ -71,27 +75,32 @@ class Fleet:
         """Start all workers, wait until they are healthy, and check that they are what was asked for."""
         try:
             for index in range(self.config.workers):
-                self.workers.append(self._launch(index))
+                self._launch(index)
             for worker in self.workers:
                 self._check(worker)
         except BaseException:
             self.stop(keep_logs=True)
             raise
 
-    def _launch(self, index: int) -> Worker:
+    def _launch(self, index: int) -> None:
+        """Booked before it runs, so that whatever interrupts a start, stop() knows of it."""
         ports = ReservedPorts(self.driver.ports_needed)
         self._ports.append(ports)
         launch = self.driver.launch(self.config, index, list(ports.numbers))
         env = {**launch.env, **self._storage_env(index)}
         process = WorkerProcess(launch.command, self._log_dir / f"worker-{index}.log", env)
-        process.start()
         client = WorkerClient(launch.base_url, self.clock, launch.api_key, self.driver.request_bound_s)
-        return Worker(index, launch, process, client, self._subscribe(launch), self._judge(index))
+        worker = Worker(index, launch, process, client, self._subscribe(launch), self._judge(index))
+        self.workers.append(worker)
+        process.start()
 
     def _storage_env(self, index: int) -> dict[str, str]:
         if not self.config.storage_threshold:
             return {}
-        return {self.driver.storage_variable: str(self._log_dir / f"storage-{index}")}
+        return {self.driver.storage_variable: str(self._storage_folder(index))}
+
+    def _storage_folder(self, index: int) -> Path:
+        return self._log_dir / f"storage-{index}"
 
     def _subscribe(self, launch: Launch) -> EventSubscriber:
         return EventSubscriber(launch.events_endpoint, launch.replay_endpoint, self.clock, launch.topic)
@@ -115,11 +124,42 @@ class Fleet:
                 f"{worker.launch.base_url}: page size, device tokens, host tokens, policy are {seen}; asked "
                 f"were {asked}"
             )
-        if worker.subscriber.sync(EVENTS_BOUND_S) is None:
-            raise WorkerNotReady(
-                f"{worker.launch.base_url}: no events from {worker.launch.replay_endpoint} within "
-                f"{EVENTS_BOUND_S} s; log:\n{worker.process.log_tail()}"
-            )
+        self._hear(worker)
+
+    def _hear(self, worker: Worker) -> None:
+        """Its events can be replayed, and arrive live: those of the start, or else those of a flush.
+
+        A worker whose flushes publish nothing is not refused: that is what the oracles are for.
+        """
+        started, wait = self.clock.monotonic(), FIRST_WAIT_S
+        first = self._newest(worker)
+        while not worker.subscriber.counts["messages"]:
+            self._flush(worker)
+            self.clock.sleep(wait)
+            wait = min(2 * wait, LONGEST_WAIT_S)
+            silent = self._newest(worker) == first
+            if self.clock.monotonic() - started >= (SILENCE_BOUND_S if silent else EVENTS_BOUND_S):
+                if silent:
+                    return
+                raise self._deaf(worker, worker.launch.events_endpoint)
+
+    def _newest(self, worker: Worker) -> int:
+        newest = worker.subscriber.sync(EVENTS_BOUND_S)
+        if newest is None:
+            raise self._deaf(worker, worker.launch.replay_endpoint)
+        return newest
+
+    def _flush(self, worker: Worker) -> None:
+        try:
+            worker.client.flush(FLUSH_BOUND_S)
+        except RequestFailed:
+            worker.process.check_alive()  # only what is published counts here; a refusal publishes nothing
+
+    def _deaf(self, worker: Worker, endpoint: str | None) -> WorkerNotReady:
+        return WorkerNotReady(
+            f"{worker.launch.base_url}: no events from {endpoint} within "
+            f"{EVENTS_BOUND_S} s; log:\n{worker.process.log_tail()}"
+        )
 
     def restart(self, worker: Worker) -> None:
         """End one worker process and start it again at the same address, empty."""
@@ -150,14 +190,18 @@ class Fleet:
         )
 
     def stop(self, keep_logs: bool = False) -> None:
-        """End every worker; nothing stays behind but, if wanted, the logs."""
-        for worker in self.workers:
-            worker.process.stop()
-            worker.client.close()
-            worker.subscriber.close()
+        """End every worker; nothing stays behind but, if wanted, the logs. Whatever fails, all are ended."""
+        with ExitStack() as stack:
+            while self._ports:
+                stack.callback(self._ports.pop().close)
+            while self.workers:
+                stack.callback(self._end, self.workers.pop(), keep_logs)
+
+    def _end(self, worker: Worker, keep_logs: bool) -> None:
+        with ExitStack() as stack:
             if not keep_logs:
-                worker.process.remove_log()
-            shutil.rmtree(self._log_dir / f"storage-{worker.index}", ignore_errors=True)
-        self.workers.clear()
-        while self._ports:
-            self._ports.pop().close()
+                stack.callback(worker.process.remove_log)
+            stack.callback(shutil.rmtree, self._storage_folder(worker.index), ignore_errors=True)
+            stack.callback(worker.subscriber.close)
+            stack.callback(worker.client.close)
+            stack.callback(worker.process.stop)  # runs first: a client may wait for what it has sent
