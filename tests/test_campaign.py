@@ -10,6 +10,7 @@ import pytest
 from tierfuzz.campaign import CampaignConfig, CampaignResult, Failure, PolicyResult, run_campaign
 from tierfuzz.errors import ExitCode, RequestFailed
 from tierfuzz.program import FleetConfig, Program
+from tierfuzz.report.summary import as_json
 from tierfuzz.runevents import OperationDone, OperationStarted, RunEnded, RunEvent
 from tierfuzz.runner import Runner
 from tierfuzz.verdict import Outcome, Verdict
@@ -124,3 +125,16 @@ def test_a_worker_that_keeps_dying_ends_the_campaign_early(plant: str, tmp_path:
     (result,) = run_campaign(config).policies
     assert result.examples < 100
     assert set(result.violated) == {"crash"}
+
+
+def test_a_listener_that_breaks_is_reported_and_changes_nothing_else(tmp_path: Path) -> None:
+    class Full:
+        def on_event(self, event: RunEvent) -> None:
+            if isinstance(event, OperationDone):
+                raise OSError("no space left on device")
+
+    config = CampaignConfig(FLEET, ("write_back",), max_examples=1, steps=3, log_dir=tmp_path)
+    result = run_campaign(config, [Full()])
+    assert result.exit_code is ExitCode.HELD
+    assert result.broken == ["Full failed at OperationDone: OSError: no space left on device"]
+    assert b"no space left on device" in as_json(result)

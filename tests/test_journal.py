@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,3 +70,43 @@ def test_an_unknown_version_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b'"format":1', b'"format":7'))
     with pytest.raises(FormatError, match="journal format 7"):
         load_journal(path)
+
+
+def test_another_version_is_refused_before_its_lines_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"type":"journal","format":2,"fleets":[]}\n{"type":"wave","of":"what"}\n')
+    with pytest.raises(FormatError, match="journal format 2; expected format 1"):
+        load_journal(path)
+
+
+def test_a_head_that_was_cut_off_is_no_journal(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    written(path).close()
+    path.write_bytes(path.read_bytes()[:20])
+    with pytest.raises(FormatError, match="no journal"):
+        load_journal(path)
+
+
+KILLED = """
+import os, signal, sys
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from tierfuzz.journal import Journal
+from tierfuzz.program import FleetConfig, Generate
+from tierfuzz.prompts import Piece
+from tierfuzz.runevents import CaseStarted, OperationStarted, RunStarted
+journal = Journal(Path(sys.argv[1]))
+journal.on_event(RunStarted(FleetConfig(policy="write_back"), 5))
+journal.on_event(CaseStarted(1))
+journal.on_event(OperationStarted(Generate("op0", 0, (Piece("A", 0, 9),), 1)))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_run_that_was_killed_leaves_a_program(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert load_journal(path).operations == (FIRST,)

@@ -74,9 +74,10 @@ class PolicyResult:
 
 @dataclass
 class CampaignResult:
-    """All policies of a campaign."""
+    """All policies of a campaign; `broken` says which listeners failed: their output ends where they did."""
 
     policies: list[PolicyResult]
+    broken: list[str] = field(default_factory=list)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -110,12 +111,13 @@ class _Broken(BaseException):
 def run_campaign(config: CampaignConfig, listeners: Sequence[Listener] = ()) -> CampaignResult:
     """Run every policy in turn. Ctrl-C ends the campaign with what there is."""
     results: list[PolicyResult] = []
+    dispatcher = Dispatcher(listeners)
     for policy in config.policies:
         fleet_config = replace_policy(config.fleet, policy)
-        results.append(_run_policy(config, fleet_config, Dispatcher(listeners)))
+        results.append(_run_policy(config, fleet_config, dispatcher))
         if results[-1].interrupted:
             break
-    return CampaignResult(results)
+    return CampaignResult(results, dispatcher.broken)
 
 
 def required_reach(fleet: FleetConfig) -> str:
@@ -157,7 +159,7 @@ def _run_machine(machine: type[TierMachine], config: CampaignConfig) -> None:
             deadline=None,
             database=database,
             derandomize=False,
-            phases=(Phase.generate, Phase.target),
+            phases=(Phase.generate,),
             print_blob=False,
             report_multiple_bugs=False,
             verbosity=Verbosity.quiet,

@@ -69,22 +69,38 @@ class Journal:
 
 def load_journal(path: Path) -> Program:
     """The program of the last case in a journal; a last line that was cut off is left out."""
-    head: JournalHead | None = None
-    operations: list[Operation] = []
     lines = path.read_bytes().split(b"\n")
-    for number, line in enumerate(lines, 1):
+    head = _read_head(path, lines[0])
+    operations: list[Operation] = []
+    for number, line in enumerate(lines[1:], 2):
         record = _read(path, number, line, last=number >= len(lines))
-        if isinstance(record, JournalHead):
-            head = record
-        elif isinstance(record, JournalCase):
+        if isinstance(record, JournalCase):
             operations.clear()
         elif isinstance(record, JournalOperation):
             operations.append(record.operation)
-    if head is None:
-        raise FormatError(f"{path}: no journal; expected its first line to be a head")
-    if head.format != JOURNAL_FORMAT:
-        raise FormatError(f"{path}: journal format {head.format}; expected format {JOURNAL_FORMAT}")
     return Program(head.fleet, tuple(operations))
+
+
+class _AnyHead(msgspec.Struct):
+    """What every version of a head has."""
+
+    type: str
+    format: int = JOURNAL_FORMAT
+
+
+def _read_head(path: Path, line: bytes) -> JournalHead:
+    """The version comes first: another one may mean anything by the rest."""
+    try:
+        seen = msgspec.json.decode(line, type=_AnyHead)
+    except msgspec.DecodeError:
+        seen = _AnyHead("")
+    if seen.type != "journal":
+        raise FormatError(f"{path}: no journal; expected its first line to be a head")
+    if seen.format != JOURNAL_FORMAT:
+        raise FormatError(f"{path}: journal format {seen.format}; expected format {JOURNAL_FORMAT}")
+    head = _read(path, 1, line, last=False)
+    assert isinstance(head, JournalHead)
+    return head
 
 
 def _read(path: Path, number: int, line: bytes, last: bool) -> _Line | None:

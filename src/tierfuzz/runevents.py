@@ -70,10 +70,15 @@ class Listener(Protocol):
 
 
 class Dispatcher:
-    """Hands events to listeners, in order."""
+    """Hands events to listeners, in order, and keeps them apart.
+
+    A listener that raises is told nothing more, and why stands in `broken`: an output with a hole in it
+    would mislead, and no output may change what a run finds. KeyboardInterrupt passes: it ends the run.
+    """
 
     def __init__(self, listeners: Sequence[Listener] = ()) -> None:
         self._listeners = list(listeners)
+        self.broken: list[str] = []
 
     def add(self, listener: Listener) -> None:
         """One more listener, from now on."""
@@ -81,5 +86,10 @@ class Dispatcher:
 
     def emit(self, event: RunEvent) -> None:
         """Tell everybody."""
-        for listener in self._listeners:
-            listener.on_event(event)
+        for listener in tuple(self._listeners):
+            try:
+                listener.on_event(event)
+            except Exception as error:  # whatever an output does wrong is its own trouble
+                self._listeners.remove(listener)
+                what = f"{type(error).__name__}: {error}"
+                self.broken.append(f"{type(listener).__name__} failed at {type(event).__name__}: {what}")

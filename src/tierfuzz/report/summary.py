@@ -40,6 +40,8 @@ def print_summary(console: Console, result: CampaignResult) -> None:
     console.print(_verdicts(result))
     for policy in result.policies:
         _print_violations(console, policy)
+    for what in result.broken:
+        console.print(f"Output is incomplete: {what}", highlight=False, markup=False)
     console.print(ending(result), highlight=False, soft_wrap=True)
 
 
@@ -114,6 +116,7 @@ def as_json(result: CampaignResult) -> bytes:
         "format": FORMAT,
         "exit_code": int(result.exit_code),
         "interrupted": result.interrupted,
+        "broken": result.broken,
         "policies": [_policy(policy) for policy in result.policies],
     }
     return msgspec.json.encode(body)
