@@ -18,13 +18,18 @@ ControlOperation = Idle | Flush | Hold | Release | Restart | StorageOperation
 
 
 class WorkerControl:
-    """Base of the runner; of the case so far: `verdicts`, and how many workers were `lost` and replaced."""
+    """Base of the runner; of this case: `verdicts`, and how many workers were `lost` (replaced or stuck)."""
 
     def __init__(self, fleet: Fleet, dispatcher: Dispatcher) -> None:
         self.fleet = fleet
         self.dispatcher = dispatcher
         self.verdicts: list[Verdict] = []
         self.lost = 0
+
+    @property
+    def flush_bound_s(self) -> float:
+        """Seconds until a flush counts as refused for good."""
+        return self.fleet.config.patience_s or FLUSH_BOUND_S
 
     def control(self, operation: ControlOperation) -> None:
         worker = self.worker(operation.worker)
@@ -55,7 +60,7 @@ class WorkerControl:
     def emptied(self, worker: Worker) -> bool:
         """Device and host are empty now, and storage where there is one; False when that was refused."""
         try:
-            done = worker.client.flush(FLUSH_BOUND_S)
+            done = worker.client.flush(self.flush_bound_s)
             if self.fleet.config.storage_threshold:
                 worker.client.clear_storage()  # after the flush: copies that landed late were written
             return done
@@ -103,13 +108,15 @@ class WorkerControl:
                 worker.judge.rested()
             else:
                 worker.judge.transport("hang", result.reason)
+                self.lost += 1  # nothing more can be learned of it in this case, and each wait is long
         return worker.rested
 
     def flush(self, worker: Worker, operation: str) -> None:
         self.release(worker)
         self.rest(worker)
-        if not worker.client.flush(FLUSH_BOUND_S):
-            worker.judge.transport("hang", f"not idle enough for a flush within {FLUSH_BOUND_S} s")
+        if not worker.client.flush(self.flush_bound_s):
+            worker.judge.transport("hang", f"not idle enough for a flush within {self.flush_bound_s} s")
+            self.lost += 1
             return
         worker.judge.flushed(operation)
         worker.rested = False

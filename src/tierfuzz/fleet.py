@@ -70,6 +70,11 @@ class Fleet:
         """Stop; keep the logs when something went wrong."""
         self.stop(keep_logs=kind is not None and issubclass(kind, Exception))
 
+    @property
+    def request_bound_s(self) -> float:
+        """Seconds until a reply counts as not coming."""
+        return self.config.patience_s or self.driver.request_bound_s
+
     # life ------------------------------------------------------------------------------------------
     def start(self) -> None:
         """Start all workers, wait until they are healthy, and check that they are what was asked for."""
@@ -89,7 +94,7 @@ class Fleet:
         launch = self.driver.launch(self.config, index, list(ports.numbers))
         env = {**launch.env, **self._storage_env(index)}
         process = WorkerProcess(launch.command, self._log_dir / f"worker-{index}.log", env)
-        client = WorkerClient(launch.base_url, self.clock, launch.api_key, self.driver.request_bound_s)
+        client = WorkerClient(launch.base_url, self.clock, launch.api_key, self.request_bound_s)
         worker = Worker(index, launch, process, client, self._subscribe(launch), self._judge(index))
         self.workers.append(worker)
         process.start()
@@ -168,7 +173,7 @@ class Fleet:
         worker.subscriber.close()
         worker.process.start()
         worker.client = WorkerClient(
-            worker.launch.base_url, self.clock, worker.launch.api_key, self.driver.request_bound_s
+            worker.launch.base_url, self.clock, worker.launch.api_key, self.request_bound_s
         )
         worker.subscriber = self._subscribe(worker.launch)
         worker.held_tokens = None
@@ -185,7 +190,7 @@ class Fleet:
             worker.client,
             worker.subscriber,
             self.clock,
-            self.driver.rest_bound_s,
+            self.config.patience_s or self.driver.rest_bound_s,
             self.driver.confirmations,
         )
 

@@ -25,6 +25,8 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `status` is ok, aborted or failed (no usable reply: `error` says why). `split` is None when the reply
     had null details. `prompt_tokens` is None for a request that was aborted before it started.
+    `retractions`: how often it had to wait again after it had started; its prefix may then have been loaded
+    again, which no reply counts (2.1, 6.3).
     `quiet_start`: the worker was at rest when the request was sent, and no other request ran beside it.
     """
 
@@ -44,3 +46,4 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
     alone: bool = True
     quiet_start: bool = False
     error: str = ""
+    retractions: int = 0

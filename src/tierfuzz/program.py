@@ -125,6 +125,7 @@ class FleetConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the workers of a program are: everything needed to start them again. Sizes in tokens.
 
     `storage_threshold`: fewest tokens worth a prefetch from a storage folder of the worker; 0: no storage.
+    `patience_s`: seconds until a reply, a flush or rest counts as not coming; 0: as long as suits the engine.
     """
 
     engine: str = "sim"
@@ -141,6 +142,7 @@ class FleetConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     seed: int = 0
     extra_args: tuple[str, ...] = ()
     storage_threshold: int = 0
+    patience_s: float = 0.0
 
     @property
     def host_tokens(self) -> int:

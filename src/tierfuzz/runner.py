@@ -226,4 +226,5 @@ def _observation(
         logprob_start=operation.logprob_start,
         alone=alone,
         error=answer.error,
+        retractions=answer.retractions,
     )

@@ -61,7 +61,7 @@ def test_options_become_the_configuration(monkeypatch: pytest.MonkeyPatch, here:
     line += (
         " --page-size 32 --device-tokens 2048 --host-ratio 1.5 --ack-delay-ms 2.5 --chunked-prefill-size 64"
     )
-    line += " --plant removal-twice --plant no-backup --storage-threshold 96 --json"
+    line += " --plant removal-twice --plant no-backup --storage-threshold 96 --patience-s 2 --json"
     assert campaign.execute(options(*line.split())) is ExitCode.HELD
     (config,) = seen
     assert config.fleet == FleetConfig(
@@ -74,6 +74,7 @@ def test_options_become_the_configuration(monkeypatch: pytest.MonkeyPatch, here:
         plants=("removal-twice", "no-backup"),
         ack_delay_ms=2.5,
         storage_threshold=96,
+        patience_s=2.0,
         seed=5,
     )
     assert (config.policies, config.max_examples, config.steps, config.seed) == (("write_back",), 7, 9, 5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +20,7 @@ SHAPES = [
     EngineConfig(page_size=16, device_tokens=512, host_tokens=272, chunked_prefill=64),
     EngineConfig(page_size=4, device_tokens=256, host_tokens=516),
     EngineConfig(page_size=1, device_tokens=128, host_tokens=257, chunked_prefill=32),
+    EngineConfig(page_size=10, device_tokens=120, host_tokens=490, chunked_prefill=0, output_reserve=0),
 ]
 
 
@@ -74,7 +76,7 @@ def test_random_overlap_ends_at_rest_with_every_page_accounted_for(
     profile: str, policy: WritePolicy, shape: int
 ) -> None:
     base = SHAPES[shape]
-    config = EngineConfig(base.page_size, base.device_tokens, base.host_tokens, policy, base.chunked_prefill)
+    config = replace(base, policy=policy)
     for seed in range(4):
         rng = random.Random(seed)
         engine = Engine(config, rules_for(profile))

@@ -20,13 +20,14 @@ MOST_TICKS = 4000
 
 @dataclass(frozen=True)
 class Shape:
-    """Pools of one worker, and how much of the device a prompt takes at most."""
+    """Pools of one worker, how much of the device a prompt takes at most, and `output_reserve`."""
 
     page_size: int
     device_tokens: int
     host_ratio: float
     chunked_prefill: int
     prompt_share: float
+    output_reserve: int = 4096
 
     @property
     def longest(self) -> int:
@@ -58,7 +59,12 @@ class Bench:
             chunked_prefill=shape.chunked_prefill,
         )
         config = EngineConfig(
-            shape.page_size, shape.device_tokens, fleet.host_tokens, policy, shape.chunked_prefill
+            shape.page_size,
+            shape.device_tokens,
+            fleet.host_tokens,
+            policy,
+            shape.chunked_prefill,
+            output_reserve=shape.output_reserve,
         )
         self.engine = Engine(config, rules)
         traits = Traits(not rules.namespace_aliasing, rules.removal_first, rules.silent_revival)
@@ -136,6 +142,7 @@ def observation_of(generate: Generate, tokens: tuple[int, ...], reply: Reply) ->
         cached_tokens=reply.cached_tokens,
         split=reply.split,
         logprob_start=generate.logprob_start,
+        retractions=reply.retractions,
     )
 
 

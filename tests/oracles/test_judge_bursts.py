@@ -19,10 +19,13 @@ MORE_SHAPES = [
     Shape(16, 512, 1.0, 8192, 0.3),
     Shape(16, 512, 3.0, 48, 0.3),
     Shape(16, 1024, 2.0, 8192, 0.3),
+    Shape(10, 100, 4.0, 8190, 0.3, 0),  # decode runs out of room: retractions
+    Shape(12, 144, 2.0, 48, 0.3, 4),
 ]
 STEPS = 60
-SEEDS = range(10)
+SEEDS = range(12)
 OUTPUTS = (0, 1, 2, 3, 5, 20)
+LONG_OUTPUTS = (1, 20, 30, 40)
 Sent = tuple[Generate, tuple[int, ...]]  # a request and its tokens
 
 
@@ -63,7 +66,7 @@ class Traffic:
     def _made(self, prompt: tuple[Piece, ...], namespace: str | None) -> Sent:
         tokens = tokens_of(prompt)
         start = int(self.dice.random() * len(tokens)) if self.dice.random() < 0.1 else None
-        outputs = self.dice.choice(OUTPUTS)
+        outputs = self.dice.choice(LONG_OUTPUTS if self.shape.output_reserve < 20 else OUTPUTS)
         return Generate(str(self.count), 0, prompt, outputs, "repeat", namespace, start), tokens
 
     def step(self) -> None:
@@ -138,6 +141,13 @@ def test_requests_that_overlap_show_only_known_defects(profile: str, policy: Wri
         run = traffic(profile, policy, seed)
         judge = run.bench.judge
         assert set(violations(judge)) <= allowed(profile, policy, run.shape), (seed, judge.take_verdicts())
+
+
+@pytest.mark.parametrize("policy", WRITE_POLICIES)
+def test_requests_are_retracted_where_admission_keeps_no_room_for_outputs(policy: WritePolicy) -> None:
+    run = traffic("default", policy, 10)
+    assert run.bench.engine.counters["retractions"] > 0
+    assert not violations(run.bench.judge)
 
 
 @pytest.mark.parametrize("policy", WRITE_POLICIES)

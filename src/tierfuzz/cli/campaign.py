@@ -75,6 +75,7 @@ def fleet_of(given: dict[str, Any]) -> FleetConfig:
         plants=tuple(_plant(name) for name in given["plant"]),
         ack_delay_ms=given["ack_delay_ms"],
         storage_threshold=given["storage_threshold"],
+        patience_s=given["patience_s"],
         seed=given["seed"],
     )
 

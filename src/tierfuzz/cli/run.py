@@ -47,6 +47,12 @@ _COUNT = click.IntRange(1)
     help="Give each worker a storage tier; fewest tokens worth a prefetch (0: none).",
 )
 @click.option(
+    "--patience-s",
+    type=click.FloatRange(0),
+    default=0.0,
+    help="Seconds until a reply, a flush or rest counts as not coming (0: as long as suits the engine).",
+)
+@click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     show_default="tierfuzz-out, made only when something fails",

@@ -8,8 +8,6 @@ from tierfuzz.model.node import Node
 from tierfuzz.model.prefetch import Prefetching
 from tierfuzz.model.request import Active
 
-OUTPUT_RESERVE = 4096
-
 
 class Admission(Prefetching):
     """Turns waiting requests into prefill batches and running ones into decode steps."""
@@ -51,7 +49,7 @@ class Admission(Prefetching):
         return active.prompt_length - cached + self._output_reserve(active) + size < self._room(chosen)
 
     def _output_reserve(self, active: Active) -> int:
-        return min(active.request.max_new - len(active.reported), OUTPUT_RESERVE)
+        return min(active.request.max_new - len(active.reported), self.config.output_reserve)
 
     def _room(self, chosen: list[tuple[Active, int]]) -> int:
         """Tokens that could be freed, less what admitted requests may still take (5.5)."""
@@ -119,8 +117,10 @@ class Admission(Prefetching):
         actives = [active for active in self.running if self._decodes(active)]
         if not actives or all(active.request.max_new == 0 for active in actives):
             return None
-        if not self._make_room_for_decode(actives):
-            return None
+        while not self._make_room_for_decode(actives):
+            if len(self.cache.copies) or len(actives) == 1:
+                return None  # pages that copies pin will come back
+            self._retract(actives)
         size = self.config.page_size
         for active in actives:
             if active.committed % size == 0:
@@ -136,8 +136,17 @@ class Admission(Prefetching):
             return False
         return not self.rules.last_output_not_decoded or len(active.sampled) < active.request.max_new
 
+    def _retract(self, actives: list[Active]) -> None:
+        """The request with the fewest outputs gives its pages back and waits again (6.3)."""
+        victim = min(actives, key=lambda active: (len(active.reported), -active.prompt_length))
+        actives.remove(victim)
+        self.running.remove(victim)
+        self.release(victim, keep=victim.owned_from)
+        self.waiting.append(victim.again())
+        self.cache.counters["retractions"] += 1
+
     def _make_room_for_decode(self, actives: list[Active]) -> bool:
-        """Room for one step; False when pinned copies leave none, so that the step waits for them."""
+        """Room for one step; False when what is pinned leaves none."""
         size, free = self.config.page_size, self.cache.device.free
         needed = sum(active.committed % size == 0 for active in actives)
         wanted = len(actives) if self.rules.decode_reserves_always else needed

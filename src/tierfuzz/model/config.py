@@ -17,7 +17,11 @@ class StorageConfig:
 
 @dataclass(frozen=True)
 class EngineConfig:
-    """One worker. Pools in tokens, whole pages; `chunked_prefill` tokens a pass, <= 0 for no limit."""
+    """One worker. Pools in tokens, whole pages; `chunked_prefill` tokens a pass, <= 0 for no limit.
+
+    `output_reserve`: most outputs of a request, in tokens, that admission keeps room for (5.5); where more
+    are asked for, decode can run out of room, and requests are retracted (6.3).
+    """
 
     page_size: int = 16
     device_tokens: int = 1024
@@ -27,6 +31,7 @@ class EngineConfig:
     storage: StorageConfig | None = None
     max_running: int = 256
     decode_log_interval: int = 40
+    output_reserve: int = 4096
 
     def __post_init__(self) -> None:
         """Refuse sizes that are no whole number of pages."""

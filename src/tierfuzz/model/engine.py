@@ -40,11 +40,18 @@ class Engine(Admission):
             if active.request.rid == rid:
                 self.waiting.remove(active)
                 self.forget_prefetch(active)
-                self._replies.append(Reply(rid, (), None, None, None, "abort", "Abort in waiting queue"))
+                self._replies.append(self._never_ran(active))
                 return
         for active in self.live():
             if active.request.rid == rid:
                 active.aborted = True
+
+    def _never_ran(self, active: Active) -> Reply:
+        """Aborted while waiting; one that was retracted has run, and says what it had."""
+        if active.retractions:
+            active.aborted = True
+            return self.reply(active)
+        return Reply(active.request.rid, (), None, None, None, "abort", "Abort in waiting queue")
 
     def flush(self) -> bool:
         """Empty device, host and tree; False (and no change) unless fully idle (2.3)."""
@@ -218,11 +225,12 @@ class Engine(Admission):
         return Reply(
             rid=active.request.rid,
             output_ids=tuple(active.reported),
-            prompt_tokens=active.prompt_length,
+            prompt_tokens=len(active.request.tokens),
             cached_tokens=active.cached,
             split=active.split,
             finish="abort" if active.aborted else "length",
             abort_message="AbortReq from user" if active.aborted else "",
+            retractions=active.retractions,
         )
 
     # publishing ------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ class Reply:
     split: TierSplit | None
     finish: Literal["length", "abort"]
     abort_message: str = ""
+    retractions: int = 0
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,21 @@ class Active:
         self.digest = 0  # rolling checksum over the pages actually used
         self.aborted = False
         self.finished = False
+        self.retractions = 0
+
+    def again(self) -> Active:
+        """The same request after a retraction: what it has answered is now part of what it has to prefill.
+
+        A token that was sampled and not reported is sampled anew. What was accounted stays (2.1).
+        """
+        tokens = (*self.request.tokens, *self.reported)
+        active = Active(self.request, self.sequence.beginning(len(tokens)))
+        active.prompt_length = len(tokens)
+        active.sampled, active.reported = list(self.reported), list(self.reported)
+        active.cached, active.split = self.cached, self.split
+        active.inserted, active.aborted = self.inserted, self.aborted
+        active.retractions = self.retractions + 1
+        return active
 
     @property
     def wants_more(self) -> bool:

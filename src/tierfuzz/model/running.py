@@ -67,7 +67,8 @@ class Running:
         active.node = prefix[-1] if prefix else None
         self.cache.lock(active.node)
         host_tokens = sum(len(node) for node in host) * size
-        active.cached, active.split = self.account(active, host_tokens, loaded)
+        if not active.retractions:  # counted once, and never again after a retraction (2.1)
+            active.cached, active.split = self.account(active, host_tokens, loaded)
 
     def account(self, active: Active, host_tokens: int, loaded: bool) -> tuple[int, TierSplit | None]:
         """cached_tokens and its split; `host_tokens` were matched on host and, if `loaded`, brought in."""

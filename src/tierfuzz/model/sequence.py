@@ -33,6 +33,7 @@ class PagedSequence:
 
     def __init__(self, tokens: tuple[int, ...], page_size: int, seed: bytes = b"") -> None:
         self.page_size = page_size
+        self.seed = seed
         self.tokens = list(tokens)
         self.hashes: list[int] = []
         self.pages: list[PageTokens] = []
@@ -48,6 +49,10 @@ class PagedSequence:
         self.tokens.append(token)
         if len(self.tokens) % self.page_size == 0:
             self._extend()
+
+    def beginning(self, tokens: int) -> PagedSequence:
+        """The first `tokens` tokens as a sequence of its own."""
+        return PagedSequence(tuple(self.tokens[:tokens]), self.page_size, self.seed)
 
     def run(self, pages: int) -> PageRun:
         """The first `pages` whole pages."""

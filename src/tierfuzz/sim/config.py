@@ -101,6 +101,7 @@ class SimOptions:
     ack_delay_ms: float = 0.0
     step_delay_ms: float = 0.0
     publish_delay_ms: float = 0.0
+    output_reserve: int = 4096
     seed: int = 0
     ignored: tuple[tuple[str, object], ...] = ()
 
@@ -140,4 +141,5 @@ class SimOptions:
             storage=StorageConfig(threshold) if self.storage_backend else None,
             max_running=self.max_running,
             decode_log_interval=self.decode_log_interval,
+            output_reserve=self.output_reserve,
         )

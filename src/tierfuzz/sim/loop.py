@@ -181,7 +181,7 @@ class Scheduler:
             progress, known = self._progress.get(rid, (None, 0))
             if progress is not None and outputs > known:
                 self._progress[rid] = (progress, outputs)
-                ids, length = tuple(active.reported), active.prompt_length
+                ids, length = tuple(active.reported), len(active.request.tokens)
                 progress(Reply(rid, ids, length, active.cached, active.split, "length"))
 
     async def _sleep(self, seconds: float | None) -> None:

@@ -69,6 +69,12 @@ _OWN: tuple[_Decorator, ...] = (
     click.option(
         "--sim-publish-delay-ms", type=_DELAY, default=0.0, help="Batches leave up to this much later."
     ),
+    click.option(
+        "--sim-output-reserve",
+        type=click.IntRange(min=0),
+        default=4096,
+        help="Most outputs of a request that admission keeps room for; with less, requests get retracted.",
+    ),
     click.option("--sim-seed", type=int, default=0, help="Seed of the random delays."),
 )
 

@@ -59,6 +59,7 @@ def resolve(given: dict[str, Any]) -> SimOptions:
         ack_delay_ms=given["sim_ack_delay_ms"],
         step_delay_ms=given["sim_step_delay_ms"],
         publish_delay_ms=given["sim_publish_delay_ms"],
+        output_reserve=given["sim_output_reserve"],
         seed=given["sim_seed"],
         ignored=_ignored_values(given),
     )

@@ -48,7 +48,7 @@ def meta_info(worker: SimWorker, served: Served) -> dict[str, Any]:
         meta |= {
             "prompt_tokens": reply.prompt_tokens,
             "weight_version": WEIGHT_VERSION,
-            "num_retractions": 0,
+            "num_retractions": reply.retractions,
             "reasoning_tokens": 0,
             "completion_tokens": len(reply.output_ids),
             "cached_tokens": reply.cached_tokens,

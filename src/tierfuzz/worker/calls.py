@@ -32,7 +32,8 @@ class Answer(msgspec.Struct, frozen=True):
     """What came back; times are monotonic seconds, counts are tokens.
 
     A failed one says how in `failure`: unreachable (refused, reset), timeout, http (an error status) or shape
-    (not the expected reply), and in `error` for people. `split` is None for null details.
+    (not the expected reply), and in `error` for people. `split` is None for null details. `retractions`: how
+    often it had to wait again after it had started (6.3).
     """
 
     status: Status
@@ -42,6 +43,7 @@ class Answer(msgspec.Struct, frozen=True):
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     split: TierSplit | None = None
+    retractions: int = 0
     failure: Failure = ""
     error: str = ""
 
@@ -115,6 +117,7 @@ class _Meta(msgspec.Struct):
     prompt_tokens: int | msgspec.UnsetType | None = msgspec.UNSET
     cached_tokens: int | msgspec.UnsetType | None = msgspec.UNSET
     cached_tokens_details: Details | msgspec.UnsetType | None = msgspec.UNSET
+    num_retractions: int | None = None
 
 
 class _Reply(msgspec.Struct):
@@ -149,6 +152,7 @@ def read_reply(body: bytes, started: float, ended: float) -> Answer:
         prompt_tokens=None if prompt is msgspec.UNSET else prompt,
         cached_tokens=None if cached is msgspec.UNSET else cached,
         split=details.split() if isinstance(details, Details) else None,
+        retractions=meta.num_retractions or 0,
     )
 
 
