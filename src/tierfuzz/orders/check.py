@@ -1,0 +1,178 @@
+"""A consumer on trial: the stream is delivered to it, and after every message its answers are compared."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tierfuzz.codec import Wire, encode_batch
+from tierfuzz.events import AllBlocksCleared, Batch, BlockRemoved, BlockStored, Tier
+from tierfuzz.model.rules import rules_for
+from tierfuzz.orders.pages import Pages, Probe
+from tierfuzz.orders.readings import ASKED, READINGS, Expected
+from tierfuzz.orders.stream import Restarted, Sent, Source, Stream
+
+SMALL = 40  # blocks; below it every prompt is asked after every message
+MOST_ROUNDS = 4  # of replays that a consumer may ask for after one message
+
+Answer = dict[Tier, int]
+
+
+class Tried(Protocol):
+    """What is asked of a consumer here; every adapter of tierfuzz.consumers has it."""
+
+    def register(self, worker: int, page_size: int, ranks: int = 1) -> None:
+        """Expect messages of this worker."""
+
+    def deliver(self, worker: int, rank: int, seq: int, payload: bytes) -> None:
+        """Take one message as it came off the wire."""
+
+    def wanted(self) -> list[tuple[int, int, int]]:
+        """(worker, rank, first sequence number) of replays that it asks for."""
+
+    def overlap(self, tokens: Sequence[int], namespace: str = "") -> Mapping[Source, Mapping[Tier, int]]:
+        """Leading pages in each tier, by worker and rank."""
+
+
+Make = Callable[[], Tried]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A wrong answer, or an exception (`kind` "crash"), after the message with index `entry`.
+
+    `kind`: "forgets" less than is held anywhere, "phantom" more than that, "wrong-tier" as much, elsewhere.
+    """
+
+    kind: str
+    entry: int
+    source: Source
+    probe: Probe
+    answered: Answer
+    right: Mapping[str, Answer]
+    detail: str = ""
+
+
+@dataclass
+class Trial:
+    """What came of a stream. `follows`: readings that explain every answer ("counts", "sets")."""
+
+    comparisons: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    follows: set[str] = field(default_factory=lambda: set(READINGS))
+
+
+class _Driver:
+    """Feeds one consumer, answers its wishes for replays, and compares."""
+
+    def __init__(self, stream: Stream, make: Make, reading: str) -> None:
+        self.stream = stream
+        self.pages = Pages(stream)
+        self.wire: Wire = "map" if rules_for(stream.profile).wire == "map" else "array"
+        names = list(READINGS) if reading == "either" else [reading]
+        self.expected = [Expected(name) for name in names]
+        self.trial = Trial(follows=set(names))
+        self.sources = sorted({entry.source for entry in stream.entries if isinstance(entry, Sent)})
+        self._sent: defaultdict[Source, list[bytes]] = defaultdict(list)
+        self.consumer = make()
+        for worker in sorted({worker for worker, _ in self.sources}):
+            ranks = 1 + max(rank for other, rank in self.sources if other == worker)
+            self.consumer.register(worker, stream.page_size, ranks)
+            self._start(worker)
+
+    def _start(self, worker: int) -> None:
+        """The first message of a process says that it is empty (engine-semantics 3.2)."""
+        for source in self.sources:
+            if source[0] == worker:
+                self._sent.pop(source, None)
+                self._send(source, Batch(0, 0.0, source[1], (AllBlocksCleared(),)))
+
+    def feed(self, index: int) -> None:
+        """Deliver one entry."""
+        entry = self.stream.entries[index]
+        if isinstance(entry, Restarted):
+            for expected in self.expected:
+                expected.restart(entry.worker)
+            self._start(entry.worker)
+            return
+        seq = len(self._sent[entry.source])
+        self._send(entry.source, Batch(seq, 0.0, entry.rank, entry.events))
+
+    def _send(self, source: Source, batch: Batch) -> None:
+        for expected in self.expected:
+            expected.book(source[0], batch)
+        payload = encode_batch(batch, self.wire)
+        self._sent[source].append(payload)
+        self.consumer.deliver(*source, batch.seq, payload)
+        for _ in range(MOST_ROUNDS):
+            if not (wishes := self.consumer.wanted()):
+                break
+            for worker, rank, first in wishes:
+                for seq, old in enumerate(self._sent[worker, rank][first:], first):
+                    self.consumer.deliver(worker, rank, seq, old)
+
+    def probes(self, index: int) -> Iterator[Probe]:
+        """What to ask after an entry: everything where that is little, else what the entry touched."""
+        blocks = self.pages.blocks
+        entry = self.stream.entries[index]
+        if len(blocks) > SMALL and isinstance(entry, Sent):
+            touched = [
+                block
+                for event in entry.events
+                if isinstance(event, BlockStored | BlockRemoved)
+                for block in event.hashes
+            ]
+            blocks = touched or blocks
+        yield from self.pages.around(reversed(blocks))
+
+    def compare(self, index: int) -> Iterator[Finding]:
+        """Ask and compare after an entry."""
+        for probe in self.probes(index):
+            seen = self.consumer.overlap(probe.tokens, probe.salt)
+            for source in self.sources:
+                given = seen.get(source, {})
+                answered = {tier: given.get(tier, 0) for tier in ASKED}
+                if (finding := self._judge(index, probe, source, answered)) is not None:
+                    yield finding
+
+    def _judge(self, index: int, probe: Probe, source: Source, answered: Answer) -> Finding | None:
+        self.trial.comparisons += 1
+        right = {expected.reading: expected.overlap(source, probe.blocks) for expected in self.expected}
+        agrees = {reading for reading, answer in right.items() if answer == answered}
+        self.trial.follows &= agrees
+        return None if agrees else Finding(_kind(answered, right), index, source, probe, answered, right)
+
+
+def _kind(answered: Answer, right: Mapping[str, Answer]) -> str:
+    most = max(answered.values())
+    bounds = [max(answer.values()) for answer in right.values()]
+    if most < min(bounds):
+        return "forgets"
+    return "phantom" if most > max(bounds) else "wrong-tier"
+
+
+def check(stream: Stream, make: Make, reading: str = "either", most: int = 1) -> Trial:
+    """Deliver a stream to a fresh consumer and compare until there are `most` findings.
+
+    `reading`: "counts", "sets", or "either" of them being right, answer by answer.
+    """
+    driver = _Driver(stream, make, reading)
+    trial = driver.trial
+    for index in range(len(stream.entries)):
+        try:
+            driver.feed(index)
+            trial.findings += driver.compare(index)
+        except Exception as error:  # whatever a consumer raises is its answer
+            trial.findings.append(_crash(index, stream, error))
+            return trial
+        if len(trial.findings) >= most:
+            break
+    return trial
+
+
+def _crash(index: int, stream: Stream, error: Exception) -> Finding:
+    entry = stream.entries[index]
+    source = entry.source if isinstance(entry, Sent) else (entry.worker, 0)
+    return Finding("crash", index, source, Probe((), ()), {}, {}, f"{type(error).__name__}: {error}")

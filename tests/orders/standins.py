@@ -1,0 +1,89 @@
+"""A consumer small enough to be seen through: a trie by tokens, with one fault at a time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from tierfuzz.codec import decode_batch
+from tierfuzz.events import AllBlocksCleared, BlockStored, Tier
+
+Key = tuple[int, int, Tier, int]  # worker, rank, tier, block
+Where = tuple[int, int, int | None, tuple[int, ...]]  # worker, rank, block before, tokens
+
+
+class StandIn:
+    """Sets of blocks per worker, rank and tier; `fault` names what it gets wrong."""
+
+    def __init__(self, fault: str = "") -> None:
+        self.name, self.fault = fault or "stand-in", fault
+        self.size = 0
+        self.copies: defaultdict[Key, int] = defaultdict(int)
+        self.block_at: dict[Where, int] = {}
+
+    def register(self, worker: int, page_size: int, ranks: int = 1) -> None:
+        self.size = page_size
+
+    def deregister(self, worker: int, rank: int | None = None) -> None:
+        raise NotImplementedError
+
+    def wanted(self) -> list[tuple[int, int, int]]:
+        return []
+
+    def route(self, tokens: Sequence[int], loads: Mapping[int, float], namespace: str = "") -> int:
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        raise NotImplementedError
+
+    def deliver(self, worker: int, rank: int, seq: int, payload: bytes) -> None:
+        for event in decode_batch(seq, payload).events:
+            if isinstance(event, AllBlocksCleared):
+                if self.fault != "clear-ignored":
+                    self._drop(worker, rank)
+            elif isinstance(event, BlockStored):
+                self._store(worker, rank, event)
+            else:
+                for block in event.hashes:
+                    self._remove(worker, rank, event.tier, block)
+
+    def _drop(self, worker: int, rank: int) -> None:
+        for key in [key for key in self.copies if key[:2] == (worker, rank)]:
+            del self.copies[key]
+
+    def _store(self, worker: int, rank: int, event: BlockStored) -> None:
+        if self.fault == "orphan-dropped" and event.parent is not None and not self._held(worker, rank, event.parent):
+            return
+        if self.fault == "crash" and event.parent is not None and event.tier is Tier.HOST:
+            raise KeyError(event.parent)
+        parent = event.parent
+        for index, block in enumerate(event.hashes):
+            tokens = event.tokens[index * self.size : (index + 1) * self.size]
+            self.block_at[worker, rank, parent, tokens] = block
+            key = (worker, rank, event.tier, block)
+            self.copies[key] = self.copies[key] + 1 if self.fault == "counts" else 1
+            parent = block
+
+    def _remove(self, worker: int, rank: int, tier: Tier, block: int) -> None:
+        tiers = tuple(Tier) if self.fault == "tier-blind" else (tier,)
+        for one in tiers:
+            key = (worker, rank, one, block)
+            if self.copies[key]:
+                self.copies[key] -= 1
+
+    def _held(self, worker: int, rank: int, block: int) -> bool:
+        return any(self.copies.get((worker, rank, tier, block)) for tier in Tier)
+
+    def overlap(self, tokens: Sequence[int], namespace: str = "") -> dict[tuple[int, int], dict[Tier, int]]:
+        sources = {(worker, rank) for worker, rank, _, _ in self.block_at}
+        return {source: {tier: self._leading(source, tier, tokens) for tier in Tier} for source in sources}
+
+    def _leading(self, source: tuple[int, int], tier: Tier, tokens: Sequence[int]) -> int:
+        parent: int | None = None
+        for count in range(len(tokens) // self.size):
+            page = tuple(tokens[count * self.size : (count + 1) * self.size])
+            block = self.block_at.get((*source, parent, page))
+            if block is None or not self.copies.get((*source, tier, block)):
+                return count
+            parent = block
+        return len(tokens) // self.size
