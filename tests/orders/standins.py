@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tierfuzz.codec import decode_batch
 from tierfuzz.events import AllBlocksCleared, BlockStored, Tier
@@ -22,19 +22,11 @@ class StandIn:
         self.block_at: dict[Where, int] = {}
 
     def register(self, worker: int, page_size: int, ranks: int = 1) -> None:
+        del worker, ranks
         self.size = page_size
-
-    def deregister(self, worker: int, rank: int | None = None) -> None:
-        raise NotImplementedError
 
     def wanted(self) -> list[tuple[int, int, int]]:
         return []
-
-    def route(self, tokens: Sequence[int], loads: Mapping[int, float], namespace: str = "") -> int:
-        raise NotImplementedError
-
-    def reset(self) -> None:
-        raise NotImplementedError
 
     def deliver(self, worker: int, rank: int, seq: int, payload: bytes) -> None:
         for event in decode_batch(seq, payload).events:
@@ -52,7 +44,8 @@ class StandIn:
             del self.copies[key]
 
     def _store(self, worker: int, rank: int, event: BlockStored) -> None:
-        if self.fault == "orphan-dropped" and event.parent is not None and not self._held(worker, rank, event.parent):
+        orphan = event.parent is not None and not self._held(worker, rank, event.parent)
+        if self.fault == "orphan-dropped" and orphan:
             return
         if self.fault == "crash" and event.parent is not None and event.tier is Tier.HOST:
             raise KeyError(event.parent)
@@ -75,6 +68,7 @@ class StandIn:
         return any(self.copies.get((worker, rank, tier, block)) for tier in Tier)
 
     def overlap(self, tokens: Sequence[int], namespace: str = "") -> dict[tuple[int, int], dict[Tier, int]]:
+        del namespace
         sources = {(worker, rank) for worker, rank, _, _ in self.block_at}
         return {source: {tier: self._leading(source, tier, tokens) for tier in Tier} for source in sources}
 
