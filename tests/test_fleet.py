@@ -52,7 +52,7 @@ def test_a_worker_that_cannot_start_is_reported_with_its_log(tmp_path: Path) -> 
 
 
 def test_an_unknown_engine_is_refused() -> None:
-    with pytest.raises(UsageError, match="unknown engine 'warp'; expected one of: sim"):
+    with pytest.raises(UsageError, match="unknown engine 'warp'; expected one of: sglang, sglang-cpu, sim"):
         Fleet(FleetConfig(engine="warp"), Path("unused"))
 
 
@@ -132,7 +132,7 @@ def test_all_workers_are_ended_even_if_one_cannot_be(tmp_path: Path, monkeypatch
     with Fleet(FleetConfig(), tmp_path) as fleet:
         pids = [worker.process.pid for worker in fleet.workers]
 
-        def stuck() -> None:
+        def stuck(_: float) -> None:
             raise EnvironmentFailure("stuck")
 
         last = fleet.workers[-1]

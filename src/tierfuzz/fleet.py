@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
@@ -40,6 +40,7 @@ class Worker:
     held_tokens: int | None = None
     rested: bool = False
     reconfigured: bool = False
+    litter: set[Path] = field(default_factory=set)
 
 
 class Fleet:
@@ -108,7 +109,9 @@ class Fleet:
         return self._log_dir / f"storage-{index}"
 
     def _subscribe(self, launch: Launch) -> EventSubscriber:
-        return EventSubscriber(launch.events_endpoint, launch.replay_endpoint, self.clock, launch.topic)
+        return EventSubscriber(
+            launch.events_endpoint, launch.replay_endpoint, self.clock, launch.topic, launch.events_bind
+        )
 
     def _judge(self, index: int) -> Judge:
         return Judge(self.config, index, self.driver.traits(self.config))
@@ -116,7 +119,9 @@ class Fleet:
     def _check(self, worker: Worker) -> None:
         """Healthy, with the sizes that were asked for, and its events really arrive."""
         wait_until_healthy(worker.process, worker.client, self.clock, self.driver.ready_bound_s)
-        has = self.driver.capacities(worker.client.server_info())
+        worker.litter.update(self.driver.litter(worker.process.pid))
+        info = worker.client.server_info()
+        has = self.driver.capacities(info)
         asked = (
             self.config.page_size,
             self.config.device_tokens,
@@ -128,6 +133,10 @@ class Fleet:
             raise EnvironmentFailure(
                 f"{worker.launch.base_url}: page size, device tokens, host tokens, policy are {seen}; asked "
                 f"were {asked}"
+            )
+        if different := self.driver.differences(self.config, info):
+            raise EnvironmentFailure(
+                f"{worker.launch.base_url}: the worker is not what was asked for: {'; '.join(different)}"
             )
         self._hear(worker)
 
@@ -168,14 +177,14 @@ class Fleet:
 
     def restart(self, worker: Worker) -> None:
         """End one worker process and start it again at the same address, empty."""
-        worker.process.stop()
+        self._stop_process(worker)
         worker.client.close()
         worker.subscriber.close()
+        worker.subscriber = self._subscribe(worker.launch)
         worker.process.start()
         worker.client = WorkerClient(
             worker.launch.base_url, self.clock, worker.launch.api_key, self.request_bound_s
         )
-        worker.subscriber = self._subscribe(worker.launch)
         worker.held_tokens = None
         worker.reconfigured = False
         self._check(worker)
@@ -209,4 +218,12 @@ class Fleet:
             stack.callback(shutil.rmtree, self._storage_folder(worker.index), ignore_errors=True)
             stack.callback(worker.subscriber.close)
             stack.callback(worker.client.close)
-            stack.callback(worker.process.stop)  # runs first: a client may wait for what it has sent
+            stack.callback(self._stop_process, worker)  # runs first: a client may wait for what it has sent
+
+    def _stop_process(self, worker: Worker) -> None:
+        """End it, and remove what the engine leaves behind."""
+        try:
+            worker.process.stop(self.driver.stop_grace_s)
+        finally:
+            while worker.litter:
+                worker.litter.pop().unlink(missing_ok=True)

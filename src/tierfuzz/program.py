@@ -126,6 +126,7 @@ class FleetConfig(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `storage_threshold`: fewest tokens worth a prefetch from a storage folder of the worker; 0: no storage.
     `patience_s`: seconds until a reply, a flush or rest counts as not coming; 0: as long as suits the engine.
+    Real engines only: `engine_version` ("": the driver's own), `cuda_graphs`, `overlap` (of scheduling).
     """
 
     engine: str = "sim"
@@ -143,6 +144,9 @@ class FleetConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     extra_args: tuple[str, ...] = ()
     storage_threshold: int = 0
     patience_s: float = 0.0
+    engine_version: str = ""
+    cuda_graphs: bool = False
+    overlap: bool = True
 
     @property
     def host_tokens(self) -> int:

@@ -24,6 +24,9 @@ COMMANDS = {
     "replay": _Command("tierfuzz.cli.replay:replay", "Run a program, or the last case of a journal, again."),
     "conform": _Command("tierfuzz.cli.conform:conform", "Hold recordings of real engines against the model."),
     "sim": _Command("tierfuzz.sim.options:command", "Serve a simulated worker, with the engine's own flags."),
+    "engine": _Command(
+        "tierfuzz.cli.engine:engine", "Install real engines that need no GPU, or remove them."
+    ),
     "oracles": _Command("tierfuzz.cli.lists:oracles", "List the oracles: slug, scope and what each says."),
     "faults": _Command("tierfuzz.cli.lists:faults", "List the faults that --plant knows."),
 }

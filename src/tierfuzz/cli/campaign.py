@@ -77,6 +77,10 @@ def fleet_of(given: dict[str, Any]) -> FleetConfig:
         storage_threshold=given["storage_threshold"],
         patience_s=given["patience_s"],
         seed=given["seed"],
+        engine_version=given["engine_version"],
+        cuda_graphs=given["cuda_graphs"],
+        overlap=not given["no_overlap"],
+        extra_args=tuple(given["engine_arg"]),
     )
 
 

@@ -16,6 +16,12 @@ _COUNT = click.IntRange(1)
 
 @click.command(context_settings={"show_default": True})
 @click.option("--engine", default="sim", help="What to test; sim needs nothing else.")
+@click.option("--engine-version", default="", show_default="the engine's own", help="Real engines: version.")
+@click.option("--cuda-graphs", is_flag=True, help="Real engines: with CUDA graphs (GPU only).")
+@click.option("--no-overlap", is_flag=True, help="Real engines: without overlap scheduling.")
+@click.option(
+    "--engine-arg", multiple=True, help="Real engines: one more word of the command line; repeatable."
+)
 @click.option("--policy", type=click.Choice([*WRITE_POLICIES, "all"]), default="all", help="Write policy.")
 @click.option(
     "--profile",
@@ -38,7 +44,7 @@ _COUNT = click.IntRange(1)
     "--ack-delay-ms",
     type=click.FloatRange(0),
     default=0.0,
-    help="Simulated worker: copies land after 0 to this long.",
+    help="Copies land later: simulated worker after 0 to this long, sglang-cpu after this long.",
 )
 @click.option(
     "--storage-threshold",

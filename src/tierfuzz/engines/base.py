@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Protocol
 
 from tierfuzz.codec import Wire
@@ -26,7 +27,8 @@ class Control(StrEnum):
 
 @dataclass(frozen=True)
 class Launch:
-    """How to start one worker and where it will be."""
+    """How to start one worker and where it will be. `events_bind`: the worker connects to the events
+    endpoint, so that the subscriber has to bind it (reference 3.1)."""
 
     command: list[str]
     env: dict[str, str]
@@ -35,6 +37,7 @@ class Launch:
     replay_endpoint: str | None
     topic: str
     api_key: str | None
+    events_bind: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ class EngineDriver(Protocol):
 
     `*_bound_s`: seconds until a start, a reply or rest counts as not coming; `fresh_gauges`: metrics are
     levels of now, not of the last report; `holds_copies` is short for Control.HOLD_COPIES in `controls`;
-    `storage_variable`: environment variable that names the folder of file storage.
+    `storage_variable`: environment variable that names the folder of file storage; `stop_grace_s`: seconds
+    from SIGTERM to SIGKILL; `dear_restarts`: a start takes as long as many cases.
     """
 
     name: str
@@ -61,6 +65,8 @@ class EngineDriver(Protocol):
     ready_bound_s: float
     request_bound_s: float
     rest_bound_s: float
+    stop_grace_s: float
+    dear_restarts: bool
     holds_copies: bool
     fresh_gauges: bool
     controls: frozenset[Control]
@@ -77,6 +83,12 @@ class EngineDriver(Protocol):
 
     def capacities(self, info: dict[str, Any]) -> Capacities:
         """Read /server_info; EnvironmentFailure names what is missing."""
+
+    def differences(self, config: FleetConfig, info: dict[str, Any]) -> list[str]:
+        """What a running worker took differently from what was asked, beyond its capacities."""
+
+    def litter(self, pid: int) -> list[Path]:
+        """Files that this running worker will leave outside the folders it was given."""
 
     def hold(self, client: WorkerClient) -> None:
         """Copies between tiers stop completing; UsageError where it cannot."""

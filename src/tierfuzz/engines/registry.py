@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tierfuzz.engines.base import EngineDriver
+from tierfuzz.engines.sglang.driver import SglangDriver
+from tierfuzz.engines.sglang_cpu.driver import SglangCpuDriver
 from tierfuzz.engines.sim import SimDriver
 from tierfuzz.errors import UsageError
 
-_DRIVERS: dict[str, Callable[[], EngineDriver]] = {"sim": SimDriver}
+_DRIVERS: dict[str, Callable[[], EngineDriver]] = {
+    "sim": SimDriver,
+    "sglang": SglangDriver,
+    "sglang-cpu": SglangCpuDriver,
+}
 
 
 def engine_names() -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -30,6 +31,8 @@ class SimDriver:
     ready_bound_s = 30.0
     request_bound_s = 5.0
     rest_bound_s = 5.0
+    stop_grace_s = 5.0
+    dear_restarts = False
     holds_copies = True
     fresh_gauges = True
     controls = frozenset(Control)
@@ -68,6 +71,16 @@ class SimDriver:
         page, device = int(require(info, "page_size")), int(require(info, "max_total_num_tokens"))
         host = host_pool_tokens(info, device, page)
         return Capacities(page, device, host, str(require(info, "hicache_write_policy")))
+
+    def differences(self, config: FleetConfig, info: dict[str, Any]) -> list[str]:
+        """It takes everything, or refuses to start."""
+        del config, info
+        return []
+
+    def litter(self, pid: int) -> list[Path]:
+        """It leaves nothing."""
+        del pid
+        return []
 
     def hold(self, client: WorkerClient) -> None:
         """Copies between tiers stop completing."""
