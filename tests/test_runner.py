@@ -24,7 +24,15 @@ from tierfuzz.program import (
 )
 from tierfuzz.prompts import Piece
 from tierfuzz.resolve import FILL_BOUND
-from tierfuzz.runevents import Dispatcher, OperationDone, OperationStarted, RunEvent
+from tierfuzz.runevents import (
+    BatchesSeen,
+    Dispatcher,
+    OperationDone,
+    OperationStarted,
+    RequestSent,
+    RestSought,
+    RunEvent,
+)
 from tierfuzz.runner import Runner
 from tierfuzz.verdict import Outcome
 
@@ -71,7 +79,28 @@ def test_operations_are_announced_before_they_are_sent(sim_fleet: Fleet) -> None
     recorder = Recorder()
     Runner(sim_fleet, Dispatcher([recorder])).run(Program(sim_fleet.config, (Generate("a", 0, A, 1),)))
     kinds = [type(event) for event in recorder.events]
-    assert kinds == [OperationStarted, OperationDone]
+    assert kinds[:2] == [OperationStarted, RequestSent]
+    assert kinds.count(OperationStarted) == kinds.count(RequestSent) == kinds.count(OperationDone) == 1
+    assert kinds.index(RequestSent) < kinds.index(BatchesSeen) < kinds.index(OperationDone)
+
+
+def test_the_tape_has_the_newest_case_with_what_was_known_and_seen(sim_fleet: Fleet) -> None:
+    recorder = Recorder()
+    runner = Runner(sim_fleet, Dispatcher([recorder]))
+    for _ in range(2):
+        recorder.events.clear()
+        runner.run(Program(sim_fleet.config, host_probe()))
+        assert runner.tape == recorder.events
+    sent = [event for event in runner.tape if isinstance(event, RequestSent)]
+    probe = sent[-1]
+    assert (probe.request.id, len(probe.tokens), probe.forecast.host_only) == ("p", 165, 10)
+    assert probe.view is not None
+    assert (probe.view.total.low, probe.view.device.high) == (10, 0)
+    seen = [batch for event in runner.tape if isinstance(event, BatchesSeen) for batch in event.batches]
+    assert [batch.seq for batch in seen] == list(range(seen[0].seq, seen[0].seq + len(seen)))
+    rests = [event for event in runner.tape if isinstance(event, RestSought)]
+    assert rests
+    assert all(rest.at_rest and not rest.reason for rest in rests)
 
 
 def test_a_case_starts_on_empty_workers(sim_fleet: Fleet) -> None:

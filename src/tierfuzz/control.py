@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from tierfuzz.errors import RequestFailed, UsageError
 from tierfuzz.fleet import Fleet, Worker
 from tierfuzz.program import Attach, ClearStorage, Detach, Flush, Hold, Idle, Release, Restart
-from tierfuzz.runevents import Dispatcher, VerdictGiven
+from tierfuzz.runevents import BatchesSeen, Dispatcher, RestSought, RunEvent, VerdictGiven
 from tierfuzz.verdict import Verdict
 from tierfuzz.worker.http import Answer
 
@@ -18,13 +18,20 @@ ControlOperation = Idle | Flush | Hold | Release | Restart | StorageOperation
 
 
 class WorkerControl:
-    """Base of the runner; of this case: `verdicts`, and how many workers were `lost` (replaced or stuck)."""
+    """Base of the runner; of this case: `verdicts`, how many workers were `lost` (replaced or stuck), and the
+    `tape` of its events, for whoever has to explain what happened."""
 
     def __init__(self, fleet: Fleet, dispatcher: Dispatcher) -> None:
         self.fleet = fleet
         self.dispatcher = dispatcher
         self.verdicts: list[Verdict] = []
         self.lost = 0
+        self.tape: list[RunEvent] = []
+
+    def emit(self, event: RunEvent) -> None:
+        """Onto the tape, and to every listener."""
+        self.tape.append(event)
+        self.dispatcher.emit(event)
 
     @property
     def flush_bound_s(self) -> float:
@@ -104,6 +111,7 @@ class WorkerControl:
             result = self.fleet.settle(worker)
             self.events(worker)
             worker.rested = result.at_rest
+            self.emit(RestSought(worker.index, result.at_rest, result.reason))
             if result.at_rest:
                 worker.judge.rested()
             else:
@@ -174,7 +182,10 @@ class WorkerControl:
 
     # events and verdicts ---------------------------------------------------------------------------
     def events(self, worker: Worker) -> None:
-        for batch in worker.subscriber.drain():
+        batches = worker.subscriber.drain()
+        if batches:
+            self.emit(BatchesSeen(worker.index, tuple(batches)))
+        for batch in batches:
             worker.judge.batch(batch)
         for finding in worker.subscriber.take_findings():
             worker.judge.finding(finding)
@@ -182,4 +193,4 @@ class WorkerControl:
     def collect(self, worker: Worker) -> None:
         for verdict in worker.judge.take_verdicts():
             self.verdicts.append(verdict)
-            self.dispatcher.emit(VerdictGiven(verdict))
+            self.emit(VerdictGiven(verdict))

@@ -7,8 +7,11 @@ from typing import Protocol
 
 import msgspec
 
+from tierfuzz.events import Batch
+from tierfuzz.eventview import PrefixView
+from tierfuzz.forecast.contract import Forecast
 from tierfuzz.observation import Observation
-from tierfuzz.program import FleetConfig, Operation
+from tierfuzz.program import FleetConfig, Generate, Operation
 from tierfuzz.verdict import Verdict
 
 
@@ -29,6 +32,33 @@ class OperationStarted(msgspec.Struct, frozen=True, tag="operation_started"):
     """An operation is about to be carried out; nothing of it has been sent yet."""
 
     operation: Operation
+
+
+class RequestSent(msgspec.Struct, frozen=True, tag="request_sent"):
+    """A request of the operation under way is about to be sent: its token ids, and what is known of it.
+
+    `view`: what events say of its pages, or None unless the worker is at rest and the request alone.
+    """
+
+    request: Generate
+    tokens: tuple[int, ...]
+    forecast: Forecast
+    view: PrefixView | None
+
+
+class BatchesSeen(msgspec.Struct, frozen=True, tag="batches_seen"):
+    """Event batches of a worker have arrived, in the order of their numbers."""
+
+    worker: int
+    batches: tuple[Batch, ...]
+
+
+class RestSought(msgspec.Struct, frozen=True, tag="rest_sought"):
+    """A worker was asked for rest: proved, or the reason why it was not."""
+
+    worker: int
+    at_rest: bool
+    reason: str
 
 
 class OperationDone(msgspec.Struct, frozen=True, tag="operation_done"):
@@ -59,7 +89,18 @@ class RunEnded(msgspec.Struct, frozen=True, tag="run_ended"):
     interrupted: bool
 
 
-RunEvent = RunStarted | CaseStarted | OperationStarted | OperationDone | VerdictGiven | CaseEnded | RunEnded
+RunEvent = (
+    RunStarted
+    | CaseStarted
+    | OperationStarted
+    | RequestSent
+    | BatchesSeen
+    | RestSought
+    | OperationDone
+    | VerdictGiven
+    | CaseEnded
+    | RunEnded
+)
 
 
 class Listener(Protocol):

@@ -21,7 +21,7 @@ from tierfuzz.program import (
     Program,
 )
 from tierfuzz.resolve import filler_prompts, resolve
-from tierfuzz.runevents import Dispatcher, OperationDone, OperationStarted
+from tierfuzz.runevents import Dispatcher, OperationDone, OperationStarted, RequestSent
 from tierfuzz.verdict import Verdict
 from tierfuzz.worker.http import Answer, Call
 
@@ -46,6 +46,7 @@ class Runner(WorkerControl):
         self._outputs.clear()
         self._prompts.clear()
         self.verdicts.clear()
+        self.tape.clear()
         self.lost = 0
         for worker in self.fleet.workers:
             self.release(worker)
@@ -90,7 +91,7 @@ class Runner(WorkerControl):
     # operations ------------------------------------------------------------------------------------
     def apply(self, operation: Operation) -> None:
         """Carry out one operation; what does not fit becomes a verdict, never an exception."""
-        self.dispatcher.emit(OperationStarted(operation))
+        self.emit(OperationStarted(operation))
         before, self._seen = self.requests, []
         if isinstance(operation, Generate):
             self._generate(operation)
@@ -100,7 +101,7 @@ class Runner(WorkerControl):
             self._burst(operation)
         else:
             self.control(operation)
-        self.dispatcher.emit(OperationDone(operation, self.requests - before, tuple(self._seen)))
+        self.emit(OperationDone(operation, self.requests - before, tuple(self._seen)))
 
     # requests --------------------------------------------------------------------------------------
     def _generate(self, operation: Generate) -> None:
@@ -181,6 +182,8 @@ class Runner(WorkerControl):
 
     def _call(self, operation: Generate, tokens: tuple[int, ...]) -> Call:
         self.requests += 1
+        known = self.fleet.workers[operation.worker].judge.open[operation.id]
+        self.emit(RequestSent(operation, tokens, known.forecast, known.view))
         return Call(
             rid=f"c{self.case}-{operation.id}-{self.requests}",
             tokens=tokens,

@@ -51,7 +51,7 @@ class Judge:
             self.docket, fleet, self.ledger, self.view, self._stream, self.history, stored
         )
         self._contents = Contents(self.docket)
-        self._open: dict[str, Expectation] = {}
+        self.open: dict[str, Expectation] = {}
         self._unsettled: tuple[Expectation, Observation] | None = None
         self._known = KnownPrompts()
         self._operation = ""
@@ -111,7 +111,7 @@ class Judge:
         self.view.begin(made.namespace, made.hashes)
         if self.storage.configured and not self.traits.seeded_namespaces:
             self.view.begin("", made.hashes)  # a prefetch may land in no namespace (B6b)
-        self._open[generate.id] = replace(made, began=began)
+        self.open[generate.id] = replace(made, began=began)
         self._unsettled = None
         self._operation = generate.id
         self._prefill_only += generate.outputs == 0
@@ -123,7 +123,7 @@ class Judge:
 
     def replied(self, generate: Generate, seen: Observation) -> None:
         """A reply, an abort or a failure."""
-        expected = self._open.pop(generate.id)
+        expected = self.open.pop(generate.id)
         self._operation = generate.id
         if seen.status == "failed":
             self.history.lose(expected.most_stored)
