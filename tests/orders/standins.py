@@ -20,15 +20,28 @@ class StandIn:
         self.size = 0
         self.copies: defaultdict[Key, int] = defaultdict(int)
         self.block_at: dict[Where, int] = {}
+        self.sources: set[tuple[int, int]] = set()
+        self.missed: dict[tuple[int, int], int] = {}
+        self.told: set[tuple[int, int, int]] = set()
 
     def register(self, worker: int, page_size: int, ranks: int = 1) -> None:
         del worker, ranks
         self.size = page_size
 
     def wanted(self) -> list[tuple[int, int, int]]:
-        return []
+        """`late` loses every other message and asks for it; `deaf` does not ask."""
+        wishes = [(*source, seq) for source, seq in self.missed.items()] if self.fault == "late" else []
+        self.missed.clear()
+        return wishes
 
     def deliver(self, worker: int, rank: int, seq: int, payload: bytes) -> None:
+        if self.fault == "one-cache":
+            worker, rank = 0, 0
+        if self.fault in ("late", "deaf") and seq % 2 and (worker, rank, seq) not in self.told:
+            self.told.add((worker, rank, seq))
+            self.missed[worker, rank] = seq
+            return
+        self.sources.add((worker, rank))
         for event in decode_batch(seq, payload).events:
             if isinstance(event, AllBlocksCleared):
                 if self.fault != "clear-ignored":
@@ -49,11 +62,12 @@ class StandIn:
             return
         if self.fault == "crash" and event.parent is not None and event.tier is Tier.HOST:
             raise KeyError(event.parent)
-        parent = event.parent
+        parent = None if orphan and self.fault == "orphan-at-root" else event.parent
+        tier = Tier.DEVICE if self.fault == "host-as-device" else event.tier
         for index, block in enumerate(event.hashes):
             tokens = event.tokens[index * self.size : (index + 1) * self.size]
             self.block_at[worker, rank, parent, tokens] = block
-            key = (worker, rank, event.tier, block)
+            key = (worker, rank, tier, block)
             self.copies[key] = self.copies[key] + 1 if self.fault == "counts" else 1
             parent = block
 
@@ -69,8 +83,9 @@ class StandIn:
 
     def overlap(self, tokens: Sequence[int], namespace: str = "") -> dict[tuple[int, int], dict[Tier, int]]:
         del namespace
-        sources = {(worker, rank) for worker, rank, _, _ in self.block_at}
-        return {source: {tier: self._leading(source, tier, tokens) for tier in Tier} for source in sources}
+        return {
+            source: {tier: self._leading(source, tier, tokens) for tier in Tier} for source in self.sources
+        }
 
     def _leading(self, source: tuple[int, int], tier: Tier, tokens: Sequence[int]) -> int:
         parent: int | None = None

@@ -104,9 +104,13 @@ def load_back(act: Act) -> None:
 
 
 def evict_device(act: Act) -> None:
-    """Pages leave the device, from a leaf up."""
-    if (block := act.picked("remove", DEVICE, act.now.blocks(DEVICE))) is not None:
-        act.take(act.up(DEVICE, block))
+    """Pages leave the device, from a leaf up; mostly such as have a host copy."""
+    there = act.now.blocks(DEVICE)
+    copied = [block for block in there if act.now.on(HOST, block)] if act.draw.pick % 4 else []
+    for blocks in (copied, there):
+        if (block := act.picked("remove", DEVICE, blocks)) is not None:
+            act.take(act.up(DEVICE, block))
+            return
 
 
 def evict_host(act: Act) -> None:
@@ -156,9 +160,17 @@ INSTEAD = {
 
 
 def act(player: Player, source: Source, namespace: str, draw: Draw) -> None:
-    """Let it happen, or what has to come before it, or nothing."""
-    happens: str | None = draw.happens
+    """Let it happen; where it cannot, what has to come before it, and then it."""
+    chain = [draw.happens]
+    while not _happens(player, source, namespace, draw, chain[-1]):
+        if chain[-1] not in INSTEAD:
+            return
+        chain.append(INSTEAD[chain[-1]])
+    if len(chain) > 1:
+        _happens(player, source, namespace, draw, draw.happens)
+
+
+def _happens(player: Player, source: Source, namespace: str, draw: Draw, name: str) -> bool:
     before = len(player.entries)
-    while happens is not None and len(player.entries) == before:
-        ACTS[happens](Act(player, source, namespace, draw))
-        happens = INSTEAD.get(happens)
+    ACTS[name](Act(player, source, namespace, draw))
+    return len(player.entries) > before

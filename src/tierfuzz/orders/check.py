@@ -18,6 +18,7 @@ SMALL = 40  # blocks; below it every prompt is asked after every message
 MOST_ROUNDS = 4  # of replays that a consumer may ask for after one message
 
 Answer = dict[Tier, int]
+Seen = Mapping[Source, Mapping[Tier, int]]
 
 
 class Tried(Protocol):
@@ -32,7 +33,7 @@ class Tried(Protocol):
     def wanted(self) -> list[tuple[int, int, int]]:
         """(worker, rank, first sequence number) of replays that it asks for."""
 
-    def overlap(self, tokens: Sequence[int], namespace: str = "") -> Mapping[Source, Mapping[Tier, int]]:
+    def overlap(self, tokens: Sequence[int], namespace: str = "") -> Seen:
         """Leading pages in each tier, by worker and rank."""
 
 
@@ -43,7 +44,7 @@ Make = Callable[[], Tried]
 class Finding:
     """A wrong answer, or an exception (`kind` "crash"), after the message with index `entry`.
 
-    `kind`: "forgets" less than is held anywhere, "phantom" more than that, "wrong-tier" as much, elsewhere.
+    `kind`: "forgets" less than one tier alone holds, "phantom" more than all together do, or "wrong-tier".
     """
 
     kind: str
@@ -62,6 +63,14 @@ class Trial:
     comparisons: int = 0
     findings: list[Finding] = field(default_factory=list)
     follows: set[str] = field(default_factory=lambda: set(READINGS))
+
+
+@dataclass(frozen=True)
+class Look:
+    """One answer beside the right ones, by reading."""
+
+    answered: Answer
+    right: Mapping[str, Answer]
 
 
 class _Driver:
@@ -132,25 +141,34 @@ class _Driver:
         for probe in self.probes(index):
             seen = self.consumer.overlap(probe.tokens, probe.salt)
             for source in self.sources:
-                given = seen.get(source, {})
-                answered = {tier: given.get(tier, 0) for tier in ASKED}
-                if (finding := self._judge(index, probe, source, answered)) is not None:
+                if (
+                    finding := self._judge(index, probe, source, self._beside(probe, source, seen))
+                ) is not None:
                     yield finding
 
-    def _judge(self, index: int, probe: Probe, source: Source, answered: Answer) -> Finding | None:
-        self.trial.comparisons += 1
+    def look(self, probe: Probe, source: Source) -> Look:
+        """One answer beside the right ones."""
+        return self._beside(probe, source, self.consumer.overlap(probe.tokens, probe.salt))
+
+    def _beside(self, probe: Probe, source: Source, seen: Seen) -> Look:
+        given = seen.get(source, {})
         right = {expected.reading: expected.overlap(source, probe.blocks) for expected in self.expected}
+        return Look({tier: given.get(tier, 0) for tier in ASKED}, right)
+
+    def _judge(self, index: int, probe: Probe, source: Source, look: Look) -> Finding | None:
+        self.trial.comparisons += 1
+        answered, right = look.answered, look.right
         agrees = {reading for reading, answer in right.items() if answer == answered}
         self.trial.follows &= agrees
-        return None if agrees else Finding(_kind(answered, right), index, source, probe, answered, right)
-
-
-def _kind(answered: Answer, right: Mapping[str, Answer]) -> str:
-    most = max(answered.values())
-    bounds = [max(answer.values()) for answer in right.values()]
-    if most < min(bounds):
-        return "forgets"
-    return "phantom" if most > max(bounds) else "wrong-tier"
+        if agrees:
+            return None
+        most = max(answered.values())
+        kind = "wrong-tier"
+        if most < min(max(answer.values()) for answer in right.values()):
+            kind = "forgets"
+        elif most > max(expected.held(source, probe.blocks) for expected in self.expected):
+            kind = "phantom"
+        return Finding(kind, index, source, probe, answered, right)
 
 
 def check(stream: Stream, make: Make, reading: str = "either", most: int = 1) -> Trial:
@@ -170,6 +188,17 @@ def check(stream: Stream, make: Make, reading: str = "either", most: int = 1) ->
         if len(trial.findings) >= most:
             break
     return trial
+
+
+def follow(stream: Stream, make: Make, finding: Finding, reading: str = "either") -> Iterator[Look]:
+    """The stream once more, and after every message the answer that the finding is about."""
+    driver = _Driver(stream, make, reading)
+    for index in range(finding.entry + 1):
+        try:
+            driver.feed(index)
+            yield driver.look(finding.probe, finding.source)
+        except Exception:  # the finding itself says what was raised
+            return
 
 
 def _crash(index: int, stream: Stream, error: Exception) -> Finding:

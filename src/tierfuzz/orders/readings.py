@@ -94,11 +94,16 @@ class Expected:
         """Leading blocks that are in each tier."""
         worker, rank = source
         of = self._of(worker)
-        return {tier: _leading(of, rank, tier, blocks) for tier in ASKED}
+        return {tier: _leading(of, rank, (tier,), blocks) for tier in ASKED}
+
+    def held(self, source: Source, blocks: Sequence[int]) -> int:
+        """Leading blocks that are in some tier."""
+        worker, rank = source
+        return _leading(self._of(worker), rank, ASKED, blocks)
 
 
-def _leading(of: Reading, rank: int, tier: Tier, blocks: Sequence[int]) -> int:
+def _leading(of: Reading, rank: int, tiers: Sequence[Tier], blocks: Sequence[int]) -> int:
     for index, block in enumerate(blocks):
-        if not of.resident(rank, tier, block):
+        if not any(of.resident(rank, tier, block) for tier in tiers):
             return index
     return len(blocks)

@@ -1,0 +1,71 @@
+"""Fuzzing of event orders: legal histories, and labelled illegal ones, against one consumer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from tierfuzz.orders.check import Finding, Make, check
+from tierfuzz.orders.readings import READINGS
+from tierfuzz.orders.stream import Stream
+from tierfuzz.program import WritePolicy
+from tierfuzz.strategies.orders import legal_histories, stray_histories
+
+
+@dataclass
+class OrderRun:
+    """What came of the streams of a policy, and of a family of illegal orders ("": legal ones).
+
+    `follows`: readings that explain all answers; `wrong`: streams by kind of the first wrong answer;
+    `first`: the first stream of each kind.
+    """
+
+    policy: WritePolicy
+    family: str = ""
+    streams: int = 0
+    events: int = 0
+    comparisons: int = 0
+    follows: set[str] = field(default_factory=lambda: set(READINGS))
+    wrong: Counter[str] = field(default_factory=Counter)
+    first: dict[str, tuple[Stream, Finding]] = field(default_factory=dict)
+
+    def note(self, stream: Stream, make: Make, reading: str) -> None:
+        """Try the consumer on one more stream."""
+        trial = check(stream, make, reading)
+        self.streams += 1
+        self.events += stream.events
+        self.comparisons += trial.comparisons
+        self.follows &= trial.follows
+        for finding in trial.findings[:1]:
+            self.wrong[finding.kind] += 1
+            self.first.setdefault(finding.kind, (stream, finding))
+
+
+def fuzz_orders(
+    make: Make,
+    policy: WritePolicy,
+    family: str = "",
+    max_examples: int = 200,
+    seed_: int = 0,
+    reading: str = "either",
+) -> OrderRun:
+    """Try a consumer on `max_examples` streams; the same seed gives the same streams."""
+    found = OrderRun(policy, family)
+    histories = stray_histories(family, policy) if family else legal_histories(policy)
+
+    @seed(seed_)
+    @settings(
+        max_examples=max_examples,
+        phases=(Phase.generate,),  # a stream is shrunk by its own passes (tierfuzz.orders.reduce)
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(histories)
+    def each(stream: Stream) -> None:
+        found.note(stream, make, reading)
+
+    each()
+    return found
