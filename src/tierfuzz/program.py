@@ -126,7 +126,8 @@ class FleetConfig(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `storage_threshold`: fewest tokens worth a prefetch from a storage folder of the worker; 0: no storage.
     `patience_s`: seconds until a reply, a flush or rest counts as not coming; 0: as long as suits the engine.
-    Real engines only: `engine_version` ("": the driver's own), `cuda_graphs`, `overlap` (of scheduling).
+    Real engines only: `engine_version` ("": the driver's own), `cuda_graphs`, `overlap` (of scheduling),
+    `tree_core` (python or rust; "": the version's own).
     """
 
     engine: str = "sim"
@@ -147,6 +148,7 @@ class FleetConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     engine_version: str = ""
     cuda_graphs: bool = False
     overlap: bool = True
+    tree_core: str = ""
 
     @property
     def host_tokens(self) -> int:

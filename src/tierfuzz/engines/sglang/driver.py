@@ -21,6 +21,7 @@ from tierfuzz.traits import Traits
 from tierfuzz.worker.http import WorkerClient
 
 PYTHON_VARIABLE = "TIERFUZZ_SGLANG_PYTHON"
+CORE_VARIABLE = "SGLANG_UNIFIED_RADIX_TREE_CORE_BACKEND"
 
 
 class SglangDriver:
@@ -74,9 +75,12 @@ class SglangDriver:
 
     def environment(self, config: FleetConfig, worker: int) -> dict[str, str]:
         """Added to the environment of the worker."""
-        del config
         gpu = gpu_of(worker, os.environ.get("CUDA_VISIBLE_DEVICES"))
-        return {"HF_HUB_OFFLINE": "1", **({"CUDA_VISIBLE_DEVICES": gpu} if gpu else {})}
+        return {
+            "HF_HUB_OFFLINE": "1",
+            **({"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}),
+            **({CORE_VARIABLE: config.tree_core} if config.tree_core else {}),
+        }
 
     # what it is ------------------------------------------------------------------------------------
     def traits(self, config: FleetConfig) -> Traits:

@@ -35,9 +35,8 @@ class SglangCpuDriver(SglangDriver):
 
     def environment(self, config: FleetConfig, worker: int) -> dict[str, str]:
         """No GPU, Triton interpreted (the page allocator needs it), one thread a worker."""
-        del worker
         return {
-            "HF_HUB_OFFLINE": "1",
+            **super().environment(config, worker),
             "CUDA_VISIBLE_DEVICES": "",
             "SGLANG_USE_CPU_ENGINE": "0",
             "TRITON_INTERPRET": "1",
