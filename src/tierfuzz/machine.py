@@ -21,7 +21,19 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from tierfuzz.oracles.known import KnownPrefix
 from tierfuzz.profiles import machine_settings, nearest_root
-from tierfuzz.program import Fill, FleetConfig, Generate, Hold, Operation, Program, Release, Role, WritePolicy
+from tierfuzz.program import (
+    Fill,
+    FleetConfig,
+    Flush,
+    Generate,
+    Hold,
+    Operation,
+    Program,
+    Release,
+    Restart,
+    Role,
+    WritePolicy,
+)
 from tierfuzz.runner import Runner
 from tierfuzz.session import SESSIONS
 from tierfuzz.strategies import operations as ops
@@ -204,7 +216,9 @@ class TierMachine(RuleBasedStateMachine):
 
     @rule(worker=ops.WORKERS, kind=ops.QUIETS)
     def rest_or_flush(self, worker: int, kind: ops.Quiet) -> None:
-        """Idle mostly, flush at times, restart a worker now and then."""
+        """Idle mostly, flush at times, restart a worker now and then (where a start is not dear)."""
+        if kind is Restart and self.runner.fleet.driver.dear_restarts:
+            kind = Flush
         self.apply(kind(self.name(), worker % self.config.workers))
 
     @precondition(lambda self: self.config.storage_threshold)

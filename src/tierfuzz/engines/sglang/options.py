@@ -32,7 +32,8 @@ class Ports:
 @dataclass(frozen=True)
 class SglangOptions:
     """One worker. Sizes in tokens; `host_gb` over 0 replaces `host_ratio`; `memory_share` of the device for
-    weights and cache together; `chunked_prefill` <= 0: no limit; `extra` goes last and so wins."""
+    weights and cache together; `chunked_prefill` <= 0: no limit; `sleeps`: a scheduler that is fully idle
+    waits instead of polling; `extra` goes last and so wins."""
 
     model: Path
     ports: Ports
@@ -51,6 +52,7 @@ class SglangOptions:
     memory_share: float = 0.08
     cuda_graphs: bool = False
     overlap: bool = True
+    sleeps: bool = False
     seed: int = 0
     extra: tuple[str, ...] = ()
 
@@ -76,6 +78,7 @@ class SglangOptions:
         }
         switches = ["--skip-server-warmup", "--enable-cache-report", "--enable-metrics"]
         switches += [] if self.cuda_graphs else ["--disable-cuda-graph"]
+        switches += ["--sleep-on-idle"] if self.sleeps else []
         switches += [] if self.overlap else ["--disable-overlap-schedule"]
         return [*_words(valued), *switches]
 

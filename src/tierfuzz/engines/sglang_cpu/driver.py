@@ -27,7 +27,14 @@ class SglangCpuDriver(SglangDriver):
         if config.cuda_graphs:
             raise UsageError("--cuda-graphs with engine sglang-cpu: there are none on a CPU")
         options = super().options(config, worker, ports)
-        return replace(options, device="cpu", attention="torch_native", io_backend="direct", memory_share=0.3)
+        return replace(
+            options,
+            device="cpu",
+            attention="torch_native",
+            io_backend="direct",
+            memory_share=0.3,
+            sleeps=True,
+        )
 
     def python(self, config: FleetConfig) -> str:
         """That of the installed environment."""
