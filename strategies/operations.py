@@ -40,6 +40,7 @@ NamespacedDraw = tuple[int, int, Length, Outputs, str]
 FillDraw = tuple[int, float, float, int]
 ForkDraw = tuple[int, int, int, Outputs]
 GrowDraw = tuple[int, int, Outputs]
+CrowdDraw = tuple[int, int, Outputs]
 MemberDraw = tuple[bool, int, Length, Outputs, float | None]
 StorageDraw = tuple[int, str, WritePolicy]
 StorageChange = Flush | ClearStorage | Attach | Detach
@@ -60,6 +61,7 @@ GROWS = st.tuples(PICKS, prompts.SIZES, prompts.OUTPUTS)
 MEMBERS = st.tuples(
     st.booleans(), PICKS, prompts.LENGTHS, prompts.OUTPUTS, st.sampled_from((None, None, None, 0.0, 0.001))
 )
+CROWDS = st.lists(st.tuples(PICKS, prompts.SIZES, prompts.OUTPUTS), min_size=2, max_size=4)
 BURSTS = st.tuples(WORKERS, st.lists(MEMBERS, min_size=2, max_size=4))
 STORAGE = st.tuples(
     WORKERS,
@@ -141,6 +143,24 @@ def burst(
         return Generate(f"{name}.{number}", worker % fleet.workers, pieces, wanted, abort_after_s=abort)
 
     return Burst(name, tuple(member(number, draw) for number, draw in enumerate(members)))
+
+
+def crowd(fleet: FleetConfig, sent: Sequence[Generate], name: str, draws: Sequence[CrowdDraw]) -> Burst:
+    """Requests that go on from earlier prompts of one worker, each to a quarter of its device pool or more:
+    together they want about all of it, or more."""
+    worker = picked(sent, draws[0][0]).worker
+    known = [generate for generate in sent if generate.worker == worker]
+
+    def member(number: int, draw: CrowdDraw) -> Generate:
+        pick, size, outputs = draw
+        origin, wanted = picked(known, pick), 2 * fleet.page_size + _outputs(fleet, outputs)
+        quarter = fleet.device_tokens // 4
+        most = fleet.device_tokens - wanted - 2 * fleet.page_size  # what an engine may ever admit
+        pieces = (*origin.prompt, Piece(f"c-{name}.{number}", 0, fleet.device_tokens))
+        prompt = prompts.cut(pieces, max(1, min(most, quarter + size % (2 * quarter))))
+        return Generate(f"{name}.{number}", worker, prompt, wanted, namespace=origin.namespace)
+
+    return Burst(name, tuple(member(number, draw) for number, draw in enumerate(draws)))
 
 
 def storage_control(fleet: FleetConfig, name: str, draw: StorageDraw) -> StorageChange:

@@ -214,6 +214,12 @@ class TierMachine(RuleBasedStateMachine):
         """Requests that overlap, some of them aborted."""
         self.apply(ops.burst(self.config, self.sent, self.name(), *draw))
 
+    @precondition(lambda self: self.sent)
+    @rule(draws=ops.CROWDS)
+    def crowd(self, draws: list[ops.CrowdDraw]) -> None:
+        """Requests that overlap and do not all fit: some wait for room, or are retracted."""
+        self.apply(ops.crowd(self.config, self.sent, self.name(), draws))
+
     @rule(worker=ops.WORKERS, kind=ops.QUIETS)
     def rest_or_flush(self, worker: int, kind: ops.Quiet) -> None:
         """Idle mostly, flush at times, restart a worker now and then (where a start is not dear)."""

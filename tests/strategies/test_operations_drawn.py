@@ -71,6 +71,21 @@ def test_requests_that_come_back_stay_with_their_worker_and_namespace(
     assert grown.prompt[-2] == Piece(f"@{base.id}", 0, base.outputs)
 
 
+@given(FLEETS, ops.CROWDS)
+def test_a_crowd_wants_more_than_its_share_and_each_of_it_fits_alone(
+    fleet: FleetConfig, draws: list[ops.CrowdDraw]
+) -> None:
+    made = ops.crowd(fleet, SENT, "op9", draws)
+    assert 2 <= len(made.requests) <= 4
+    for request, draw in zip(made.requests, draws, strict=True):
+        fits(fleet, request)
+        origin, length = ops.picked(SENT, draw[0]), prompts.length_of(request.prompt)
+        assert (request.worker, request.namespace) == (0, origin.namespace)
+        assert prompts.cut(request.prompt, prompts.length_of(origin.prompt)) == origin.prompt
+        assert length >= fleet.device_tokens // 4
+        assert length + request.outputs + 2 * fleet.page_size <= fleet.device_tokens
+
+
 @given(FLEETS, ops.BURSTS, st.sampled_from(((), SENT)))
 def test_a_burst_is_of_one_worker_with_an_id_each(
     fleet: FleetConfig, draw: tuple[int, list[ops.MemberDraw]], sent: tuple[Generate, ...]

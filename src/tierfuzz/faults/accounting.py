@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tierfuzz.model.engine import Engine
 from tierfuzz.model.faults import Fault
+from tierfuzz.model.node import Node
 from tierfuzz.model.request import Active
 from tierfuzz.observation import TierSplit
 
@@ -57,3 +58,62 @@ class PhantomPage(Fault):
         if split is None:
             return total, None
         return total + page, TierSplit(split.device + page, split.host, split.storage)
+
+
+class SplitCountedPerChunk(Fault):
+    """Every further chunk of a prompt adds the device part of the split once more."""
+
+    oracle = "split-sum"
+    source = "T44, sgl-project/sglang#26976"
+
+    def allocate(
+        self, engine: Engine, inner: Callable[[Active, int], None], active: Active, pages: int
+    ) -> None:
+        """Between the chunks of a prompt more is cached than at its start, and less than at its end."""
+        del engine
+        inner(active, pages)
+        split = active.split
+        if split is not None and active.prefix < active.computed < active.prompt_length:
+            again = active.prefix - split.host - split.storage
+            active.split = TierSplit(split.device + again, split.host, split.storage)
+
+
+class CachedAddedAgain(Fault):
+    """A request that comes back after a retraction counts its cached tokens again."""
+
+    oracle = "phantom-hit"
+    source = "T43, sgl-project/sglang#11900"
+
+    def start(
+        self,
+        engine: Engine,
+        inner: Callable[..., None],
+        active: Active,
+        prefix: list[Node],
+        host: list[Node],
+        loaded: bool,
+    ) -> None:
+        """Admit, and count once more."""
+        del engine
+        inner(active, prefix, host, loaded)
+        if active.retractions:
+            split = active.split or TierSplit()
+            active.cached = (active.cached or 0) + active.prefix
+            active.split = TierSplit(split.device + active.prefix, split.host, split.storage)
+
+
+class DeclinedLoadCredited(Fault):
+    """Host tokens that were matched are reported as host hits although their load-back was declined."""
+
+    oracle = "split-sum"
+    source = "T45, sgl-project/sglang#37503"
+
+    def account(
+        self, engine: Engine, inner: Callable[..., Account], active: Active, host_tokens: int, loaded: bool
+    ) -> Account:
+        """Account as of the match."""
+        del engine
+        total, split = inner(active, host_tokens, loaded)
+        if loaded or not host_tokens:
+            return total, split
+        return total, TierSplit(max(0, total - host_tokens), host_tokens)

@@ -36,7 +36,7 @@ class Eviction(CacheState):
         return freed
 
     def _device_victim(self, node: Node) -> bool:
-        return node.device is not None and not node.is_root and node.lock == 0 and not node.has_device_child()
+        return node.device is not None and not node.is_root and node.lock <= 0 and not node.has_device_child()
 
     def evict_node(self, node: Node, staged: Staged) -> bool:
         """Take one victim off device; False when it has to stay."""

@@ -102,8 +102,12 @@ class CacheState:
                 step.lock -= 1
 
     def evictable_pages(self) -> int:
-        """Device pages that no request and no copy pins."""
-        return sum(len(n) for n in self.tree.nodes() if n.device is not None and n.lock == 0)
+        """Device pages that no request and no copy pins.
+
+        A node that was unlocked too often counts once more each time, as in a running total.
+        """
+        free = (n for n in self.tree.nodes() if n.device is not None and n.lock <= 0)
+        return sum(len(n) * (1 - n.lock) for n in free)
 
     def locked_pages(self) -> int:
         """Device pages of the tree that a request or a copy pins."""

@@ -15,11 +15,11 @@ from tierfuzz.forecast.contract import Contract, Forecast
 from tierfuzz.forecast.history import History, leading_in
 from tierfuzz.hashing import page_hashes
 from tierfuzz.ledger import Ledger
-from tierfuzz.observation import Observation, TierSplit
+from tierfuzz.observation import Observation
 from tierfuzz.oracles.burst import BurstWatch, check_burst, learn_from, member_of
 from tierfuzz.oracles.docket import Docket
 from tierfuzz.oracles.known import KnownPrefix, KnownPrompts
-from tierfuzz.oracles.reach import note_sent, note_tiers
+from tierfuzz.oracles.reach import note_reply, note_sent
 from tierfuzz.oracles.registry import ORACLE_OF_FAULT, TRANSPORT_FAULTS
 from tierfuzz.oracles.replies import Contents, Expectation, beside, check_reply, settle_storage
 from tierfuzz.oracles.rest import RestChecks
@@ -141,7 +141,7 @@ class Judge:
             check_reply(self.docket, self.fleet.page_size, expected, seen)
             if expected.storage is not None:
                 self._unsettled = (expected, seen)
-            note_tiers(self.reach, expected, seen.split or TierSplit())
+            note_reply(self.reach, expected, seen)
             if self.traits.silent_revival:
                 served = (seen.cached_tokens or 0) // self.fleet.page_size
                 self.view.candidates(expected.namespace, hashes[min(expected.forecast.limit, served) :])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tierfuzz.observation import TierSplit
+from tierfuzz.observation import Observation, TierSplit
 from tierfuzz.oracles.replies import Expectation
 from tierfuzz.program import Generate
 
@@ -20,8 +20,10 @@ def note_sent(
     reach["held-copies"] += held_copies
 
 
-def note_tiers(reach: Counter[str], expected: Expectation, split: TierSplit) -> None:
+def note_reply(reach: Counter[str], expected: Expectation, seen: Observation) -> None:
     """A reply has told its tier split."""
+    split = seen.split or TierSplit()
+    reach["retracted"] += bool(seen.retractions)
     reach["device-hit"] += bool(split.device)
     reach["host-hit"] += bool(split.host)
     reach["storage-hit"] += bool(split.storage)

@@ -68,7 +68,8 @@ _ALL = (
     Oracle(
         "leak-at-rest",
         Scope.AT_REST,
-        "At rest something is still locked or charged that no request, copy or event accounts for.",
+        "At rest something is locked or charged that no request, copy or event accounts for, or less is "
+        "charged than events claim.",
     ),
     Oracle(
         "overlap-miss",

@@ -138,7 +138,7 @@ class RestChecks:
         used = metrics.get("sglang:hicache_host_used_tokens")
         if used is not None:
             claimed = self._ledger.tier_copies(Tier.HOST) * self._fleet.page_size
-            self._nothing("host tokens that no event accounts for", max(0.0, used - claimed), operation)
+            self._nothing("host tokens used beyond those that events claim", used - claimed, operation)
 
     def _nothing(self, what: str, value: float | None, operation: str) -> None:
         if value is not None:
