@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tierfuzz.campaign import CampaignConfig, CampaignResult, Failure, PolicyResult, run_campaign
+from tierfuzz.campaign import CampaignConfig, CampaignResult, Failure, Known, PolicyResult, run_campaign
 from tierfuzz.errors import ExitCode, RequestFailed
 from tierfuzz.program import FleetConfig, Program
 from tierfuzz.report.summary import as_json
@@ -29,7 +29,9 @@ def test_exit_codes() -> None:
     held = PolicyResult("write_through", reach=REACHED)
     vacuous = PolicyResult("write_back")
     failed = PolicyResult("write_back", failures=[FAILED])
+    known = PolicyResult("write_back", reach=REACHED, known={"B7": Known(2, FAILED)})
     assert result_of(held).exit_code is ExitCode.HELD
+    assert result_of(held, known).exit_code is ExitCode.VIOLATION
     assert result_of(held, vacuous).exit_code is ExitCode.VACUOUS
     assert result_of(vacuous, failed).exit_code is ExitCode.VIOLATION
     assert result_of().exit_code is ExitCode.VACUOUS
@@ -138,3 +140,13 @@ def test_a_listener_that_breaks_is_reported_and_changes_nothing_else(tmp_path: P
     assert result.exit_code is ExitCode.HELD
     assert result.broken == ["Full failed at OperationDone: OSError: no space left on device"]
     assert b"no space left on device" in as_json(result)
+
+
+def test_known_defects_are_counted_apart_and_end_no_campaign(tmp_path: Path) -> None:
+    fleet = FleetConfig(workers=1, host_ratio=3.0, profile="sglang-0.5.17")
+    config = CampaignConfig(fleet, ("write_back",), 8, steps=12, log_dir=tmp_path, repeats=1)
+    (result,) = run_campaign(config).policies
+    assert result.known["E5"].cases > 1
+    assert not result.failures
+    assert result.examples >= 8
+    assert result.known["E5"].failure.program.operations

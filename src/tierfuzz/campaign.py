@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -12,11 +11,13 @@ from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.stateful import run_state_machine_as_test
 
+from tierfuzz.campaign_results import CampaignResult, Failure, Known, PolicyResult, required_reach
 from tierfuzz.clock import SYSTEM_CLOCK
-from tierfuzz.errors import ExitCode, TierfuzzError
+from tierfuzz.defects.known import known_defect
+from tierfuzz.errors import TierfuzzError
 from tierfuzz.fleet import Fleet
 from tierfuzz.machine import TierMachine
-from tierfuzz.program import FleetConfig, Operation, Program, WritePolicy
+from tierfuzz.program import FleetConfig, Operation, WritePolicy
 from tierfuzz.runevents import CaseEnded, CaseStarted, Dispatcher, Listener, RunEnded, RunStarted
 from tierfuzz.runner import Runner
 from tierfuzz.verdict import Verdict
@@ -24,7 +25,8 @@ from tierfuzz.verdict import Verdict
 ENOUGH_FAILING_CASES = 8
 ENOUGH_STUCK_CASES = 3
 STUCK = ("hang", "crash")
-REQUIRED_REACH = "probe-host-only"
+
+__all__ = ["CampaignConfig", "CampaignResult", "Failure", "Known", "PolicyResult", "run_campaign"]
 
 
 @dataclass(frozen=True)
@@ -39,61 +41,6 @@ class CampaignConfig:
     log_dir: Path = Path("tierfuzz-logs")
     database: Path | None = None
     repeats: int = 3
-
-
-@dataclass
-class Failure:
-    """One failing case: its verdicts (with k of n) and what it did."""
-
-    verdicts: list[Verdict]
-    program: Program
-
-
-@dataclass
-class PolicyResult:
-    """Figures of one policy. `held`, `violated` and `unknown` count checks by oracle."""
-
-    policy: WritePolicy
-    examples: int = 0
-    operations: int = 0
-    requests: int = 0
-    seconds: float = 0.0
-    reach: Counter[str] = field(default_factory=Counter)
-    held: Counter[str] = field(default_factory=Counter)
-    violated: Counter[str] = field(default_factory=Counter)
-    unknown: Counter[str] = field(default_factory=Counter)
-    failures: list[Failure] = field(default_factory=list)
-    interrupted: bool = False
-    required: str = REQUIRED_REACH
-
-    @property
-    def vacuous(self) -> bool:
-        """The state that the run exists for was never reached."""
-        return not self.reach[self.required]
-
-
-@dataclass
-class CampaignResult:
-    """All policies of a campaign; `broken` says which listeners failed: their output ends where they did."""
-
-    policies: list[PolicyResult]
-    broken: list[str] = field(default_factory=list)
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """0 held, 1 violation, 4 vacuous, 130 interrupted before anything was found (docs/messages.md)."""
-        if any(result.failures for result in self.policies):
-            return ExitCode.VIOLATION
-        if self.interrupted:
-            return ExitCode.INTERRUPTED
-        if not self.policies or any(result.vacuous for result in self.policies):
-            return ExitCode.VACUOUS
-        return ExitCode.HELD
-
-    @property
-    def interrupted(self) -> bool:
-        """Ended by Ctrl-C."""
-        return any(result.interrupted for result in self.policies)
 
 
 class _EnoughFound(BaseException):
@@ -118,11 +65,6 @@ def run_campaign(config: CampaignConfig, listeners: Sequence[Listener] = ()) -> 
         if results[-1].interrupted:
             break
     return CampaignResult(results, dispatcher.broken)
-
-
-def required_reach(fleet: FleetConfig) -> str:
-    """What has to be reached: host-only probes, or with a storage tier hits from storage."""
-    return "storage-hit" if fleet.storage_threshold else REQUIRED_REACH
 
 
 def replace_policy(fleet: FleetConfig, policy: WritePolicy) -> FleetConfig:
@@ -211,13 +153,26 @@ def _record(machine: TierMachine, result: PolicyResult, verdicts: list[Verdict])
     failed = [verdict for verdict in verdicts if verdict.is_violation]
     result.violated.update(verdict.oracle for verdict in failed)
     result.unknown.update(verdict.oracle for verdict in verdicts if not verdict.is_violation)
-    if failed:
-        known = {verdict.oracle for failure in result.failures for verdict in failure.verdicts}
-        fresh = any(verdict.oracle not in known and verdict.oracle not in STUCK for verdict in failed)
-        failure = Failure(failed, machine.program)
+    named = [(verdict, known_defect(verdict, machine.config)) for verdict in failed]
+    _note_known(machine, result, named)
+    if unexplained := [verdict for verdict, defect in named if not defect]:
+        seen = {verdict.oracle for failure in result.failures for verdict in failure.verdicts}
+        fresh = any(verdict.oracle not in seen and verdict.oracle not in STUCK for verdict in unexplained)
+        failure = Failure(unexplained, machine.program)
         result.failures.append(failure)  # now: Ctrl-C while it is confirmed does not undo it
         if fresh:
-            failure.verdicts = machine.confirm(failed)
+            failure.verdicts = machine.confirm(unexplained)
+
+
+def _note_known(machine: TierMachine, result: PolicyResult, named: list[tuple[Verdict, str]]) -> None:
+    """Count known defects once a case; the first case of each is kept, and repeated for its "k of n"."""
+    for defect in sorted({name for _, name in named if name}):
+        verdicts = [verdict for verdict, name in named if name == defect]
+        if defect in result.known:
+            result.known[defect].cases += 1
+        else:
+            known = result.known[defect] = Known(1, Failure(verdicts, machine.program))
+            known.failure.verdicts = machine.confirm(verdicts)
 
 
 def _stop_if_enough(result: PolicyResult) -> None:

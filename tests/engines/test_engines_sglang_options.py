@@ -14,9 +14,10 @@ from tierfuzz.engines.sglang.checks import differences
 from tierfuzz.engines.sglang.driver import SglangDriver
 from tierfuzz.engines.sglang.gpus import gpu_of
 from tierfuzz.engines.sglang.options import Ports, SglangOptions, options_for
-from tierfuzz.engines.sglang.versions import rules_of, traits_of, wire_of
+from tierfuzz.engines.sglang.versions import traits_of, wire_of
 from tierfuzz.errors import UsageError
 from tierfuzz.model.rules import SGLANG_0_5_17, SGLANG_0_5_23
+from tierfuzz.model.versions import rules_of_version
 from tierfuzz.program import FleetConfig
 
 PORTS = Ports(4001, 4002, 4003, 4004)
@@ -145,7 +146,7 @@ def test_without_a_gpu_none_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     ],
 )
 def test_a_version_has_the_rules_of_the_nearest_known_one(version: str, rules: object) -> None:
-    assert rules_of(version) is rules
+    assert rules_of_version(version) is rules
 
 
 def test_traits_and_wire_follow_the_version() -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 
 from rich.console import Console
 
-from tierfuzz.campaign import CampaignResult, Failure, PolicyResult
+from tierfuzz.campaign import CampaignResult, Failure, Known, PolicyResult
 from tierfuzz.clock import FakeClock
 from tierfuzz.program import FleetConfig, Idle, Program
 from tierfuzz.report.progress import LIVE_EVERY_S, PLAIN_EVERY_S, Progress
@@ -55,6 +55,15 @@ def test_the_ending_says_what_the_exit_code_says() -> None:
     assert ending(CampaignResult([held()])) == "Every verdict held."
     assert ending(CampaignResult([failed()])).startswith("Violations in 1 case")
     assert ending(CampaignResult([PolicyResult("write_back")])).startswith("Vacuous: probe-host-only")
+
+
+def test_known_defects_stand_apart() -> None:
+    result = held()
+    result.known["B7"] = Known(3, Failure([VERDICT], Program(FLEET, ())))
+    campaign = CampaignResult([result])
+    assert "write_through: known defect B7 in 3 cases: host-miss at op4" in printed(campaign)
+    assert ending(campaign) == "No new violations. Known defects of this version: B7."
+    assert json.loads(as_json(campaign))["policies"][0]["known"]["B7"]["cases"] == 3
 
 
 def test_json_has_a_version_and_every_verdict() -> None:

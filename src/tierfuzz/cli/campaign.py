@@ -108,7 +108,12 @@ def _listeners(console: Console, journals: Path) -> list[Listener]:
 def _keep(result: CampaignResult, folder: Path, out: Path | None, console: Console) -> None:
     """Copy what is worth keeping; nothing is written for a run that held, unless asked for."""
     failures = [(policy.policy, failure) for policy in result.policies for failure in policy.failures]
-    if out is None and not failures:
+    known = {
+        f"known-{defect}-{policy.policy}.json": one.failure.program
+        for policy in result.policies
+        for defect, one in policy.known.items()
+    }
+    if out is None and not failures and not known:
         return
     target = out or OUT
     _copy(folder, target)
@@ -116,7 +121,9 @@ def _keep(result: CampaignResult, folder: Path, out: Path | None, console: Conso
     names = [f"failure-{number}-{policy}.json" for number, (policy, _) in enumerate(failures, 1)]
     for name, (_, failure) in zip(names, failures, strict=True):
         (target / name).write_bytes(dump_program(failure.program))
-    if names:
+    for name, program in known.items():
+        (target / name).write_bytes(dump_program(program))
+    if names := [*names, *known]:
         console.print(
             f"Programs and journals are in {target}; try: tierfuzz replay {target / names[0]}",
             highlight=False,

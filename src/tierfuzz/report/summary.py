@@ -39,6 +39,7 @@ def print_summary(console: Console, result: CampaignResult) -> None:
     console.print(_reach(result))
     console.print(_verdicts(result))
     for policy in result.policies:
+        _print_known(console, policy)
         _print_violations(console, policy)
     for what in result.broken:
         console.print(f"Output is incomplete: {what}", highlight=False, markup=False)
@@ -81,6 +82,13 @@ def _cell(policy: PolicyResult, slug: str) -> str:
     return f"[bold red]{text}[/]" if policy.violated[slug] else text
 
 
+def _print_known(console: Console, policy: PolicyResult) -> None:
+    for defect, known in sorted(policy.known.items()):
+        cases = f"{known.cases} {'case' if known.cases == 1 else 'cases'}"
+        text = f"{policy.policy}: known defect {defect} in {cases}: {describe(known.failure.verdicts[0])}"
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
 def _print_violations(console: Console, policy: PolicyResult) -> None:
     shown: set[str] = set()
     for failure in policy.failures:
@@ -97,6 +105,11 @@ def ending(result: CampaignResult) -> str:
     found = f"Violations in {cases} {'case' if cases == 1 else 'cases'}."
     if result.interrupted:
         return f"Interrupted: the figures above are of what was done. {found if cases else ''}".rstrip()
+    known = sorted({defect for policy in result.policies for defect in policy.known})
+    if known:
+        return (
+            f"{found if cases else 'No new violations.'} Known defects of this version: {', '.join(known)}."
+        )
     if cases:
         return found
     vacuous = [policy.policy for policy in result.policies if policy.vacuous]
@@ -133,5 +146,9 @@ def _policy(policy: PolicyResult) -> dict[str, Any]:
         "held": {slug: policy.held[slug] for slug in ORACLES},
         "violated": dict(policy.violated),
         "unknown": dict(policy.unknown),
+        "known": {
+            defect: {"cases": known.cases, "verdicts": known.failure.verdicts}
+            for defect, known in sorted(policy.known.items())
+        },
         "violations": [verdict for failure in policy.failures for verdict in failure.verdicts],
     }
