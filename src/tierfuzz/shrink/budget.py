@@ -24,10 +24,12 @@ class Meter:
     """Counts what is spent, and refuses the run that would go beyond the limits.
 
     `spent_before`: seconds that an earlier part of the same search took (a resumed one goes on counting).
+    `share`: of each limit, what may be spent now; the rest is kept for what comes later.
     """
 
     def __init__(self, limits: Limits, clock: Clock = SYSTEM_CLOCK, spent_before: float = 0.0) -> None:
         self.limits = limits
+        self.share = 1.0
         self.runs = 0
         self.operations = 0
         self._clock = clock
@@ -51,5 +53,5 @@ class Meter:
         self.operations += operations
 
     def _check(self, what: str, wanted: float, limit: float | None) -> None:
-        if limit is not None and wanted > limit:
+        if limit is not None and wanted > limit * self.share:
             raise OutOfBudget(f"{limit:g} {what}")

@@ -1,0 +1,137 @@
+"""The search for a smaller program that still fails: guesses, ddmin, simpler values, a final check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from tierfuzz.program import Operation, Program
+from tierfuzz.shrink import fewer, passes
+from tierfuzz.shrink.budget import OutOfBudget
+from tierfuzz.shrink.ddmin import ddmin, one_by_one
+from tierfuzz.shrink.guess import guesses, truncated
+from tierfuzz.shrink.places import with_operations
+from tierfuzz.shrink.repair import repaired
+from tierfuzz.shrink.result import ShrinkResult
+from tierfuzz.shrink.trials import Trials
+from tierfuzz.verdict import Verdict
+
+KEPT_FOR_CHECKS = 0.2  # of the budget
+Step = Callable[[str, Program], None]
+
+
+class Search:
+    """go() looks for a smaller program; result() says what was found, also after it was interrupted.
+
+    `best` is None until a run has failed. `step` is told of each pass that begins and each smaller program.
+    """
+
+    def __init__(self, program: Program, trials: Trials, step: Step = lambda _name, _best: None) -> None:
+        self.trials = trials
+        self.best: Program | None = None
+        self._original = program
+        self._step = step
+        self._name = ""
+        self._stopped = ""
+
+    @property
+    def current(self) -> Program:
+        """The best so far, or the original."""
+        return self.best or self._original
+
+    def go(self, verdict: Verdict | None = None) -> None:
+        """`verdict`: a violation that was seen of the program; without one it runs first."""
+        self.trials.meter.share = 1 - KEPT_FOR_CHECKS
+        try:
+            if verdict is None:
+                verdict = self._look()
+            if verdict is not None and self._guess(verdict):
+                self._fewer_operations(ddmin)
+                passes.simplify(self)
+        except OutOfBudget as error:
+            self._stopped = f"the budget of {error} was not enough"
+        self.trials.meter.share = 1.0
+        try:
+            if self.best is not None:
+                self._check()
+        except OutOfBudget as error:
+            self._stopped = f"the budget of {error} was not enough"
+
+    def attempt(self, candidate: Program) -> bool:
+        """Whether it fails too, once repaired; then it is the best. What has no operations passes."""
+        candidate = with_operations(candidate, repaired(candidate.operations))
+        if not candidate.operations or not self.trials.fails(candidate):
+            return False
+        if candidate != self.best:
+            self.best = candidate
+            self._step(self._name, candidate)
+        return True
+
+    def begin(self, name: str) -> None:
+        """A pass of that name begins."""
+        self._name = name
+        self._step(name, self.current)
+
+    # passes ----------------------------------------------------------------------------------------
+    def _look(self) -> Verdict | None:
+        self.begin("run")
+        return self.verdict if self.attempt(self._original) else None
+
+    def _guess(self, verdict: Verdict) -> bool:
+        self.begin("guess")
+        if not any(self.attempt(candidate) for candidate in guesses(self._original, verdict)):
+            return False
+        self.attempt(truncated(self.current, self.verdict))
+        return True
+
+    def _fewer_operations(self, how: Callable[..., tuple[Operation, ...]]) -> None:
+        self.begin("operations")
+        how(self.current.operations, self._fails_with)
+
+    def _fails_with(self, operations: Sequence[Operation]) -> bool:
+        return self.attempt(with_operations(self.current, operations))
+
+    def _check(self) -> None:
+        """Every single removal passes, and it fails once more than it had to."""
+        self.begin("check")
+        self._fewer_operations(one_by_one)
+        sample = self.trials.sample(self.current)
+        while sample.runs <= self.trials.tries:
+            self.trials.once(self.current)
+
+    # what was found --------------------------------------------------------------------------------
+    @property
+    def verdict(self) -> Verdict:
+        """The violation of the best program."""
+        verdict = self.trials.sample(self.current).verdict
+        assert verdict is not None
+        return verdict
+
+    def result(self, stopped: str = "") -> ShrinkResult | None:
+        """The best program, or None when no run has failed. `stopped`: what interrupted go()."""
+        if self.best is None:
+            return None
+        sample, meter = self.trials.sample(self.best), self.trials.meter
+        unchecked = tuple(self._unchecked(self.best))
+        return ShrinkResult(
+            program=self.best,
+            verdict=self.verdict,
+            was=len(self._original.operations),
+            runs=meter.runs,
+            operations=meter.operations,
+            seconds=round(meter.seconds, 3),
+            minimal=None if unchecked else not any(self._removals_that_failed(self.best)),
+            unchecked=unchecked,
+            failed=sample.failed,
+            tried=sample.runs,
+            stopped=stopped or self._stopped,
+        )
+
+    def _unchecked(self, best: Program) -> Iterable[str]:
+        if self.trials.sample(best).runs <= self.trials.tries:
+            yield "whether it fails once more"
+        for operation, rest in fewer.removals(best):
+            if rest.operations and self.trials.decided(rest) is None:
+                yield f"whether it fails without {operation.id}"
+
+    def _removals_that_failed(self, best: Program) -> Iterable[bool]:
+        return (self.trials.sample(rest).failed > 0 for _, rest in fewer.removals(best))
