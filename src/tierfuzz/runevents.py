@@ -83,6 +83,15 @@ class CaseEnded(msgspec.Struct, frozen=True, tag="case_ended"):
     reach: dict[str, int]
 
 
+class ShrinkStep(msgspec.Struct, frozen=True, tag="shrink_step"):
+    """A failing program is being shrunk: the pass, its operations at first and now, runs so far."""
+
+    name: str
+    was: int
+    now: int
+    runs: int
+
+
 class RunEnded(msgspec.Struct, frozen=True, tag="run_ended"):
     """The campaign on this fleet is over; `interrupted` by Ctrl-C."""
 
@@ -99,6 +108,7 @@ RunEvent = (
     | OperationDone
     | VerdictGiven
     | CaseEnded
+    | ShrinkStep
     | RunEnded
 )
 

@@ -6,14 +6,15 @@ import signal
 from types import FrameType, TracebackType
 from typing import Any
 
-from tierfuzz.runevents import CaseStarted, OperationStarted, RunEvent
+from tierfuzz.runevents import CaseStarted, OperationStarted, RunEvent, ShrinkStep
 
 
 class Interrupt:
     """A listener, and a context in which SIGINT is raised as usual and remembered.
 
     Python drops an exception that is raised inside a callback of its garbage collector, and Hypothesis has
-    one (seen: a campaign that went on after Ctrl-C). So the next operation raises it again.
+    one (seen: a campaign that went on after Ctrl-C). So the next operation raises it again, or the next step
+    of a shrinker.
     """
 
     def __init__(self) -> None:
@@ -33,7 +34,7 @@ class Interrupt:
 
     def on_event(self, event: RunEvent) -> None:
         """Nothing new begins after Ctrl-C."""
-        if self._seen and isinstance(event, CaseStarted | OperationStarted):
+        if self._seen and isinstance(event, CaseStarted | OperationStarted | ShrinkStep):
             raise KeyboardInterrupt
 
     def _note(self, number: int, frame: FrameType | None) -> None:

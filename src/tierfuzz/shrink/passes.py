@@ -105,8 +105,12 @@ def smaller_fillers(search: Shrinking) -> None:
 
 
 def _smaller(search: Shrinking, fill: Fill) -> None:
+    """One with a target ends by itself, and says what it is for: left alone, unless one request is enough."""
     base = search.current
     most = plain.requests_of_fill(base.fleet, fill)
+    if fill.target:
+        search.attempt(plain.with_requests_of_fill(base, fill.id, 1))
+        return
     least(1, most, lambda number: search.attempt(plain.with_requests_of_fill(base, fill.id, number)))
 
 

@@ -52,11 +52,11 @@ def with_plants(program: Program, plants: tuple[str, ...]) -> Program:
 
 
 def with_requests_of_fill(program: Program, fill: str, requests: int) -> Program:
-    """That filler sends so many requests (more, where it has a target that stays on device)."""
+    """That filler sends so many requests, whatever is on device then."""
 
     def changed(op: Operation) -> Operation:
         if isinstance(op, Fill) and op.id == fill:
-            return msgspec.structs.replace(op, share=requests * one_request(program.fleet, op))
+            return msgspec.structs.replace(op, share=requests * one_request(program.fleet, op), target="")
         return op
 
     return with_operations(program, [changed(op) for op in program.operations])

@@ -44,12 +44,16 @@ class ShrinkResult(msgspec.Struct, frozen=True):
     @property
     def sentence(self) -> str:
         """For people: lengths, runs, and what is sure."""
-        noun = "operation" if self.length == 1 else "operations"
         text = f"{self.verdict.oracle}: {self.was} operations became {self.length}"
         text = f"{text} in {self.runs} runs ({self.operations} operations, {self.seconds:.1f} s)"
         if self.failed < self.tried:
             text += f"; it failed {self.failed} of {self.tried} times"
+        return f"{text}; {self._sure}"
+
+    @property
+    def _sure(self) -> str:
+        if self.unchecked:
+            return f"not checked: {', '.join(self.unchecked)}"
         if self.minimal:
-            return f"{text}; without any one {noun[:9]} it passes"
-        what = "; ".join(self.unchecked) or "an operation less failed too, though too seldom"
-        return f"{text}; not sure to be minimal: {what}"
+            return "without any one operation it passes"
+        return "an operation less failed too, though too seldom to be accepted"

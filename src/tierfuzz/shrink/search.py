@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+import msgspec
+
 from tierfuzz.program import Operation, Program
 from tierfuzz.shrink import fewer, passes
 from tierfuzz.shrink.budget import OutOfBudget
 from tierfuzz.shrink.ddmin import ddmin, one_by_one
 from tierfuzz.shrink.guess import guesses, truncated
-from tierfuzz.shrink.places import with_operations
+from tierfuzz.shrink.places import position_of, with_operations
 from tierfuzz.shrink.repair import repaired
 from tierfuzz.shrink.result import ShrinkResult
 from tierfuzz.shrink.trials import Trials
@@ -42,8 +44,7 @@ class Search:
         """`verdict`: a violation that was seen of the program; without one it runs first."""
         self.trials.meter.share = 1 - KEPT_FOR_CHECKS
         try:
-            if verdict is None:
-                verdict = self._look()
+            verdict = self._look() if verdict is None else self._believe(verdict)
             if verdict is not None and self._guess(verdict):
                 self._fewer_operations(ddmin)
                 passes.simplify(self)
@@ -74,7 +75,16 @@ class Search:
     # passes ----------------------------------------------------------------------------------------
     def _look(self) -> Verdict | None:
         self.begin("run")
-        return self.verdict if self.attempt(self._original) else None
+        if not self.attempt(self._original):
+            return None
+        sample = self.trials.sample(self.current)
+        self.trials.adapt(sample.failed, sample.runs)
+        return self.verdict
+
+    def _believe(self, verdict: Verdict) -> Verdict:
+        self.trials.oracle = self.trials.oracle or verdict.oracle
+        self.trials.adapt(verdict.seen, verdict.tries)
+        return verdict
 
     def _guess(self, verdict: Verdict) -> bool:
         self.begin("guess")
@@ -101,10 +111,13 @@ class Search:
     # what was found --------------------------------------------------------------------------------
     @property
     def verdict(self) -> Verdict:
-        """The violation of the best program."""
-        verdict = self.trials.sample(self.current).verdict
+        """The violation of the best program, by the names of this program."""
+        sample, operations = self.trials.sample(self.current), self.current.operations
+        verdict = sample.verdict
         assert verdict is not None
-        return verdict
+        if sample.at is None or position_of(operations, verdict.operation) == sample.at:
+            return verdict
+        return msgspec.structs.replace(verdict, operation=operations[sample.at].id)
 
     def result(self, stopped: str = "") -> ShrinkResult | None:
         """The best program, or None when no run has failed. `stopped`: what interrupted go()."""

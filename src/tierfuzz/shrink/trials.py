@@ -10,38 +10,57 @@ from tierfuzz.errors import UsageError
 from tierfuzz.program import Program
 from tierfuzz.shrink.budget import Meter
 from tierfuzz.shrink.canon import key_of
+from tierfuzz.shrink.places import position_of
 from tierfuzz.verdict import Verdict
 
+MOST_TRIES = 5
+MISSED = 0.1  # how often a program that fails may be taken for one that passes
 Run = Callable[[Program], Sequence[Verdict]]
 
 
+def tries_for(failed: int, runs: int) -> int:
+    """How often to try what fails `failed` of `runs` times, to miss few failures; 1..MOST_TRIES."""
+    passes = 1 - failed / runs
+    return next((n for n in range(1, MOST_TRIES) if passes**n <= MISSED), MOST_TRIES)
+
+
 class Tried(msgspec.Struct, frozen=True, tag="tried", omit_defaults=True):
-    """One run of one program: its key, its length, when it ended (seconds since the search began), and the
-    violation of the oracle in question, if there was one."""
+    """One run of one program: its key, its length, when it ended (seconds since the search began).
+
+    `verdict`: the violation of the oracle in question, if there was one; `at`: the index of its operation.
+    """
 
     key: str
     operations: int
     seconds: float
     verdict: Verdict | None = None
+    at: int | None = None
 
 
 class Sample:
-    """All runs of one program so far."""
+    """All runs so far of one program, and of others that are the same but for names (canon).
+
+    `verdict`: the last violation; `at`: the index of its operation, whatever its name is.
+    """
 
     def __init__(self) -> None:
         self.runs = 0
         self.failed = 0
         self.verdict: Verdict | None = None
+        self.at: int | None = None
 
-    def add(self, verdict: Verdict | None) -> None:
+    def add(self, tried: Tried) -> None:
         """One more run."""
         self.runs += 1
-        self.failed += verdict is not None
-        self.verdict = self.verdict or verdict
+        if tried.verdict is not None:
+            self.failed += 1
+            self.verdict, self.at = tried.verdict, tried.at
 
 
 class Trials:
     """Whether programs fail an oracle: `accept` of at most `tries` runs have to; stops when that is decided.
+
+    `tries` 0: as many as it takes, by how often the original fails (tries_for); until then MOST_TRIES.
 
     `oracle` "" becomes that of the first violation seen. `earlier`: runs of the same search before it was
     interrupted; they count, and are not repeated. `note` is told of each run.
@@ -53,10 +72,12 @@ class Trials:
         meter: Meter,
         oracle: str = "",
         accept: int = 1,
-        tries: int = 1,
+        tries: int = 0,
         earlier: Iterable[Tried] = (),
         note: Callable[[Tried], None] = lambda _: None,
     ) -> None:
+        self.adapts = tries == 0
+        tries = tries or max(MOST_TRIES, accept)
         if not 1 <= accept <= tries:
             raise UsageError(f"accept {accept} of {tries} tries: expected 1 <= accept <= tries")
         self.meter = meter
@@ -76,6 +97,11 @@ class Trials:
             self.once(program)
         return known
 
+    def adapt(self, failed: int, runs: int) -> None:
+        """The original fails that often: decide how often to try, unless that was given."""
+        if self.adapts:
+            self.tries = max(self.accept, tries_for(failed, runs))
+
     def decided(self, program: Program) -> bool | None:
         """Whether it fails, from memory alone; None when more runs are needed."""
         sample = self.sample(program)
@@ -87,7 +113,8 @@ class Trials:
         """Run it once, whatever is known; whether it failed."""
         self.meter.spend(len(program.operations))
         verdict = self._violation(self._run(program))
-        tried = Tried(key_of(program), len(program.operations), round(self.meter.seconds, 3), verdict)
+        at = position_of(program.operations, verdict.operation) if verdict is not None else None
+        tried = Tried(key_of(program), len(program.operations), round(self.meter.seconds, 3), verdict, at)
         self._count(tried)
         self._note(tried)
         return verdict is not None
@@ -99,7 +126,7 @@ class Trials:
     def _count(self, tried: Tried) -> None:
         if tried.verdict is not None:
             self.oracle = self.oracle or tried.verdict.oracle
-        self._samples.setdefault(tried.key, Sample()).add(tried.verdict)
+        self._samples.setdefault(tried.key, Sample()).add(tried)
 
     def _violation(self, verdicts: Sequence[Verdict]) -> Verdict | None:
         wanted = (v for v in verdicts if v.is_violation and self.oracle in ("", v.oracle))

@@ -1,0 +1,45 @@
+"""tierfuzz shrink: the smallest program that still fails."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command(context_settings={"show_default": True})
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--oracle", default="", show_default="the first that is violated", help="Which violation.")
+@click.option("--budget-runs", type=click.IntRange(1), default=200, help="Most runs of candidates.")
+@click.option(
+    "--budget-operations", type=click.IntRange(1), default=4000, help="Most operations of all runs."
+)
+@click.option("--budget-seconds", type=click.FloatRange(0, min_open=True), default=300.0, help="Most time.")
+@click.option("--accept", type=click.IntRange(1), default=1, help="Runs of a candidate that have to fail ...")
+@click.option(
+    "--tries",
+    type=click.IntRange(1),
+    show_default="by how often the program fails",
+    help="... of at most this many.",
+)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    show_default="FILE with -min before its ending",
+    help="Where the small program is written.",
+)
+@click.option("--json", "json_", is_flag=True, help="Print one JSON object and nothing else.")
+def shrink(**given: Any) -> None:
+    """Make a failing program (or the last case of a journal) small, on fresh workers.
+
+    The search keeps a journal beside --out until it is through, so that the same command goes on where a
+    killed one was.
+
+    Exit codes: 1 a violation, shrunk; 0 FIXED, it did not fail; 2 wrong usage, 3 environment, 130 Ctrl-C
+    before it failed once.
+    """
+    from tierfuzz.cli.shrink_program import shrink_program  # imported late: help should not wait for it
+
+    sys.exit(int(shrink_program(given)))

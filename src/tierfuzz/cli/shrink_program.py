@@ -1,0 +1,81 @@
+"""Shrink one program from the command line, with a journal, progress and Ctrl-C."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+
+from tierfuzz.cli.interrupt import Interrupt
+from tierfuzz.clock import SYSTEM_CLOCK
+from tierfuzz.errors import ExitCode, UsageError
+from tierfuzz.journal import load_journal
+from tierfuzz.oracles.registry import ORACLES
+from tierfuzz.program import Program, dump_program, load_program
+from tierfuzz.report.shrunk import ShrinkProgress, print_shrunk
+from tierfuzz.runevents import Listener
+from tierfuzz.shrink.budget import Limits
+from tierfuzz.shrink.result import RESULT_FORMAT, ShrinkResult
+from tierfuzz.shrinking import FleetRuns, ShrinkConfig, shrink
+from tierfuzz.shrinking_journal import ShrinkJournal
+
+
+def shrink_program(given: dict[str, Any]) -> ExitCode:
+    """Do what the options of `tierfuzz shrink` ask for; VIOLATION with a smaller program, or HELD."""
+    file: Path = given["file"]
+    program = load_journal(file) if file.suffix == ".jsonl" else load_program(file)
+    out: Path = given["out"] or file.with_name(f"{file.stem}-min.json")
+    console = Console(quiet=given["json_"])
+    journal = ShrinkJournal(out.with_suffix(".shrink.jsonl"), program, config := _config(given))
+    if journal.earlier:
+        console.print(f"Going on after {len(journal.earlier)} runs.", highlight=False)
+    result = _search(program, config, journal, console)
+    if result is None or not result.stopped:
+        journal.done()
+    return _tell(result, out, journal, console, given["json_"])
+
+
+def _config(given: dict[str, Any]) -> ShrinkConfig:
+    if given["oracle"] and given["oracle"] not in ORACLES:
+        raise UsageError(f"--oracle {given['oracle']}: expected one of: {', '.join(ORACLES)}")
+    limits = Limits(given["budget_runs"], given["budget_operations"], given["budget_seconds"])
+    return ShrinkConfig(limits, given["accept"], given["tries"] or 0, given["oracle"])
+
+
+def _search(
+    program: Program, config: ShrinkConfig, journal: ShrinkJournal, console: Console
+) -> ShrinkResult | None:
+    progress = ShrinkProgress(console, SYSTEM_CLOCK, live=console.is_terminal and not console.quiet)
+    try:
+        with (
+            Interrupt() as interrupt,
+            tempfile.TemporaryDirectory(prefix="tierfuzz-") as logs,
+            FleetRuns(Path(logs)) as runs,
+        ):
+            listeners: list[Listener] = [interrupt, progress]
+            return shrink(
+                program, runs, config, listeners=listeners, earlier=journal.earlier, note=journal.note
+            )
+    finally:
+        progress.close()
+
+
+def _tell(
+    result: ShrinkResult | None, out: Path, journal: ShrinkJournal, console: Console, json_: bool
+) -> ExitCode:
+    if json_:
+        click.echo(msgspec.json.encode(result or {"kind": "fixed", "format": RESULT_FORMAT}))
+    if result is None:
+        console.print("FIXED: no run violated an oracle; there is nothing to shrink")
+        return ExitCode.HELD
+    out.write_bytes(dump_program(result.program))
+    print_shrunk(console, result)
+    text = f"The program is in {out}; try: tierfuzz replay {out}"
+    if result.stopped:
+        text += f"\nThe same command goes on from {journal.path} (a larger budget may be needed)."
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+    return ExitCode.VIOLATION

@@ -1,0 +1,77 @@
+"""tierfuzz shrink as a person calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tierfuzz.cli import main
+from tierfuzz.program import Fill, FleetConfig, Generate, Idle, Operation, Program, dump_program, load_program
+from tierfuzz.prompts import Piece
+
+A = (Piece("A", 0, 21),)
+OPERATIONS: tuple[Operation, ...] = (
+    Idle("i", 0),
+    Generate("a", 0, A, 1),
+    Fill("f", 0, "f", target="a"),
+    Generate("p", 0, A, 1, "probe"),
+    Idle("j", 0),
+)
+
+
+def file_of(folder: Path, *plants: str) -> Path:
+    path = folder / "program.json"
+    fleet = FleetConfig(host_ratio=3.0, workers=1, plants=plants)
+    path.write_bytes(dump_program(Program(fleet, OPERATIONS)))
+    return path
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A program that fails."""
+    return file_of(tmp_path, "host-copy-forgotten")
+
+
+def test_a_failing_program_gets_small_and_exits_1(broken: Path) -> None:
+    done = CliRunner().invoke(main, ["shrink", str(broken), "--oracle", "host-miss"])
+    assert done.exit_code == 1, done.output
+    small = load_program(broken.with_name("program-min.json"))
+    assert small.operations == OPERATIONS[1:4]
+    assert "host-miss: 5 operations became 3 in " in done.output
+    assert "without any one operation it passes" in done.output
+    assert [path.name for path in sorted(broken.parent.iterdir())] == ["program-min.json", "program.json"]
+
+
+def test_a_search_that_ran_out_goes_on_with_a_larger_budget(broken: Path) -> None:
+    line = [
+        "shrink",
+        str(broken),
+        "--oracle",
+        "host-miss",
+        "--json",
+        "--out",
+        str(broken.with_name("o.json")),
+    ]
+    first = CliRunner().invoke(main, [*line, "--budget-runs", "4"])
+    second = CliRunner().invoke(main, line)
+    assert (first.exit_code, second.exit_code) == (1, 1), (first.output, second.output)
+    early, late = json.loads(first.output), json.loads(second.output)
+    assert (early["minimal"], early["runs"], early["kind"]) == (None, 4, "shrunk")
+    assert "4 runs" in early["stopped"]
+    assert (late["minimal"], late["stopped"]) == (True, "")
+    assert not broken.with_name("o.shrink.jsonl").exists()
+
+
+def test_a_program_that_does_not_fail_is_fixed_and_exits_0(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["shrink", str(file_of(tmp_path)), "--tries", "1"])
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[-1].startswith("FIXED")
+
+
+def test_an_unknown_oracle_is_wrong_usage(broken: Path) -> None:
+    done = CliRunner().invoke(main, ["shrink", str(broken), "--oracle", "host-mess"])
+    assert done.exit_code == 2
+    assert "--oracle host-mess: expected one of: host-miss" in done.output
