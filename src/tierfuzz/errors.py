@@ -47,6 +47,12 @@ class WorkerNotReady(EnvironmentFailure):
     """A worker did not become healthy within its bound; the message carries the tail of its log."""
 
 
+class Vacuous(TierfuzzError):
+    """A run would prove nothing: the message says why, and what to do."""
+
+    exit_code = ExitCode.VACUOUS
+
+
 class RequestFailed(EnvironmentFailure):
     """A worker did not answer a request: refused, reset, timed out, or not in the expected shape.
 

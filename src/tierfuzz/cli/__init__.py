@@ -28,6 +28,9 @@ COMMANDS = {
     "engine": _Command(
         "tierfuzz.cli.engine:engine", "Install real engines that need no GPU, or remove them."
     ),
+    "doctor": _Command(
+        "tierfuzz.cli.doctor:doctor", "Look at a running worker, or at this machine, before a run."
+    ),
     "oracles": _Command("tierfuzz.cli.lists:oracles", "List the oracles: slug, scope and what each says."),
     "faults": _Command("tierfuzz.cli.lists:faults", "List the faults that --plant knows."),
 }
