@@ -116,6 +116,13 @@ def _events(seen: Seen) -> Iterator[Check]:
         f"events {block}, pages {seen.info.get('page_size')}",
         "report it: events of other blocks than pages cannot be followed",
     )
+    ranks = (seen.info.get("kv_events") or {}).get("dp_size", 1)
+    yield Check(
+        "ranks",
+        ranks == 1,
+        f"{ranks} publishers of events",
+        "test a worker with one rank (--dp-size 1): a reply does not say which rank has served it",
+    )
     yield Check(
         "live events",
         seen.live > 0,
