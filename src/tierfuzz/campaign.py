@@ -15,6 +15,7 @@ from tierfuzz.campaign_results import CampaignResult, Failure, Known, PolicyResu
 from tierfuzz.clock import SYSTEM_CLOCK
 from tierfuzz.defects.known import known_defect
 from tierfuzz.errors import TierfuzzError
+from tierfuzz.evidence import Evidence, evidence_of
 from tierfuzz.fleet import Fleet
 from tierfuzz.machine import TierMachine
 from tierfuzz.program import FleetConfig, Operation, WritePolicy
@@ -154,24 +155,27 @@ def _record(machine: TierMachine, result: PolicyResult, verdicts: list[Verdict])
     result.violated.update(verdict.oracle for verdict in failed)
     result.unknown.update(verdict.oracle for verdict in verdicts if not verdict.is_violation)
     named = [(verdict, known_defect(verdict, machine.config)) for verdict in failed]
-    _note_known(machine, result, named)
+    evidence = evidence_of(machine.runner.tape)  # before any of it is run again
+    _note_known(machine, result, named, evidence)
     if unexplained := [verdict for verdict, defect in named if not defect]:
         seen = {verdict.oracle for failure in result.failures for verdict in failure.verdicts}
         fresh = any(verdict.oracle not in seen and verdict.oracle not in STUCK for verdict in unexplained)
-        failure = Failure(unexplained, machine.program)
+        failure = Failure(unexplained, machine.program, evidence)
         result.failures.append(failure)  # now: Ctrl-C while it is confirmed does not undo it
         if fresh:
             failure.verdicts = machine.confirm(unexplained)
 
 
-def _note_known(machine: TierMachine, result: PolicyResult, named: list[tuple[Verdict, str]]) -> None:
+def _note_known(
+    machine: TierMachine, result: PolicyResult, named: list[tuple[Verdict, str]], evidence: Evidence
+) -> None:
     """Count known defects once a case; the first case of each is kept, and repeated for its "k of n"."""
     for defect in sorted({name for _, name in named if name}):
         verdicts = [verdict for verdict, name in named if name == defect]
         if defect in result.known:
             result.known[defect].cases += 1
         else:
-            known = result.known[defect] = Known(1, Failure(verdicts, machine.program))
+            known = result.known[defect] = Known(1, Failure(verdicts, machine.program, evidence))
             known.failure.verdicts = machine.confirm(verdicts)
 
 

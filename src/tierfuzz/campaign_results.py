@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from tierfuzz.errors import ExitCode
+from tierfuzz.evidence import Evidence
 from tierfuzz.program import FleetConfig, Program, WritePolicy
 from tierfuzz.verdict import Verdict
 
@@ -14,10 +15,11 @@ REQUIRED_REACH = "probe-host-only"
 
 @dataclass
 class Failure:
-    """One failing case: its verdicts (with k of n) and what it did."""
+    """One failing case: its verdicts (with k of n), what it did, and what is known of that run."""
 
     verdicts: list[Verdict]
     program: Program
+    evidence: Evidence = field(default_factory=Evidence)
 
 
 @dataclass

@@ -19,6 +19,7 @@ import msgspec
 from hypothesis import target
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from tierfuzz.evidence import evidence_of
 from tierfuzz.oracles.known import KnownPrefix
 from tierfuzz.profiles import machine_settings, nearest_root
 from tierfuzz.program import (
@@ -77,9 +78,9 @@ class TierMachine(RuleBasedStateMachine):
 
     def conclude(self, verdicts: list[Verdict]) -> None:
         """After the last one: raise for violations, once, with how often they came back."""
-        failed = [verdict for verdict in verdicts if verdict.is_violation]
-        if failed:
-            raise violation_of(self.confirm(failed), self.program)
+        if failed := [verdict for verdict in verdicts if verdict.is_violation]:
+            evidence = evidence_of(self.runner.tape)  # before the case is run again
+            raise violation_of(self.confirm(failed), self.program, evidence)
 
     # helpers ---------------------------------------------------------------------------------------
     @property
@@ -90,8 +91,7 @@ class TierMachine(RuleBasedStateMachine):
     def confirm(self, failed: list[Verdict]) -> list[Verdict]:
         """Run the case again, so that the verdicts say k of n."""
         runs = [{v.oracle for v in failed}]
-        program = self.program
-        runs += [_failed_oracles(self.runner.run(program)) for _ in range(self.repeats - 1)]
+        runs += [_failed_oracles(self.runner.run(self.program)) for _ in range(self.repeats - 1)]
         return [_seen(verdict, runs) for verdict in failed]
 
     def name(self) -> str:

@@ -105,19 +105,23 @@ def pytest_runtest_makereport(
     violations = sys.modules.get("tierfuzz.violations")
     error = call.excinfo.value if call.excinfo is not None else None
     if violations is not None and isinstance(error, violations.Violation):
-        path = _write_program(item, error)
-        report.sections.append(("tierfuzz", f"program: {path}\nagain:   tierfuzz replay {path}"))
+        report.sections.append(("tierfuzz", _hand_over(item, error)))
     return report
 
 
-def _write_program(item: pytest.Item, violation: Violation) -> Path:
+def _hand_over(item: pytest.Item, violation: Violation) -> str:
+    """Write the program and its folder; what the report says of them."""
     from tierfuzz.program import dump_program
+    from tierfuzz.report.handover.short import short_text
+    from tierfuzz.report.handover.writer import write_handover
 
     name = re.sub(r"[^\w.-]+", "-", item.nodeid).strip("-")
-    path = item.config.rootpath / PROGRAMS_FOLDER / f"{name}.json"
-    path.parent.mkdir(exist_ok=True)
+    folder = item.config.rootpath / PROGRAMS_FOLDER / name
+    found = (violation.program, violation.verdicts, violation.evidence)
+    write_handover(folder, *found)
+    path = folder.with_name(f"{name}.json")
     path.write_bytes(dump_program(violation.program))
-    return path
+    return f"{short_text(*found, folder)}\nagain:   tierfuzz replay {path}"
 
 
 def pytest_sessionfinish() -> None:

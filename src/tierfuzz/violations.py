@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tierfuzz.evidence import Evidence
 from tierfuzz.oracles.registry import ORACLES
 from tierfuzz.program import Program
 from tierfuzz.verdict import Verdict
 
+NOTHING = Evidence()
+
 
 class Violation(AssertionError):
-    """A check failed; `verdicts` are all violations of the case, `program` what was done."""
+    """A check failed; `verdicts` are all violations of the case, `program` what was done, `evidence` what is
+    known of that run."""
 
-    def __init__(self, message: str, verdicts: Sequence[Verdict], program: Program) -> None:
+    def __init__(
+        self, message: str, verdicts: Sequence[Verdict], program: Program, evidence: Evidence = NOTHING
+    ) -> None:
         super().__init__(message)
         self.verdicts = list(verdicts)
         self.program = program
+        self.evidence = evidence
 
 
 def _type_of(slug: str) -> type[Violation]:
@@ -26,10 +33,10 @@ def _type_of(slug: str) -> type[Violation]:
 TYPES: dict[str, type[Violation]] = {slug: _type_of(slug) for slug in ORACLES}
 
 
-def violation_of(verdicts: Sequence[Verdict], program: Program) -> Violation:
+def violation_of(verdicts: Sequence[Verdict], program: Program, evidence: Evidence = NOTHING) -> Violation:
     """The exception for the first violation of a case."""
     first = verdicts[0]
-    return TYPES[first.oracle](describe(first), verdicts, program)
+    return TYPES[first.oracle](describe(first), verdicts, program, evidence)
 
 
 def describe(verdict: Verdict) -> str:

@@ -58,8 +58,10 @@ def test_a_violation_leaves_its_program(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("--hypothesis-profile=ci")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*UnmatchedRemovalViolation*", "*tierfuzz replay *"])
-    (program,) = (pytester.path / "tierfuzz-out").iterdir()
-    assert program.name == "test_faulty.py-TestFaulty-runTest.json"
+    folder, program = sorted((pytester.path / "tierfuzz-out").iterdir())
+    assert program.name == f"{folder.name}.json" == "test_faulty.py-TestFaulty-runTest.json"
+    assert (folder / "program.json").read_bytes() == program.read_bytes()
+    assert "unmatched-removal" in (folder / "verdict.txt").read_text()
     assert "removal-twice" in load_program(program).fleet.plants
     assert load_program(program).operations
 

@@ -11,13 +11,14 @@ import click
 from hypothesis.configuration import set_hypothesis_home_dir
 from rich.console import Console
 
-from tierfuzz.campaign import CampaignConfig, CampaignResult, run_campaign
+from tierfuzz.campaign import CampaignConfig, run_campaign
 from tierfuzz.cli.interrupt import Interrupt
+from tierfuzz.cli.keep import keep, kept_programs
 from tierfuzz.clock import SYSTEM_CLOCK
 from tierfuzz.engines.registry import driver_for
 from tierfuzz.errors import ExitCode, TierfuzzError, UsageError
 from tierfuzz.faults.registry import make_fault
-from tierfuzz.program import WRITE_POLICIES, FleetConfig, dump_program
+from tierfuzz.program import WRITE_POLICIES, FleetConfig
 from tierfuzz.report.journals import PolicyJournals
 from tierfuzz.report.progress import Progress
 from tierfuzz.report.summary import as_json, print_summary
@@ -41,7 +42,9 @@ def execute(given: dict[str, Any]) -> ExitCode:
         print_summary(console, result)
         if given["json_"]:
             click.echo(as_json(result))
-        _keep(result, folder, given["out"], console)
+        if given["out"] is not None or kept_programs(result):
+            _copy(folder, given["out"] or OUT)
+            keep(result, given["out"] or OUT, console)
     except TierfuzzError as error:
         raise _with_logs(error, folder, given["out"] or OUT) from error
     finally:
@@ -103,33 +106,6 @@ def _listeners(console: Console, journals: Path) -> list[Listener]:
     if not console.quiet:
         listeners.append(Progress(console, SYSTEM_CLOCK, live=console.is_terminal))
     return listeners
-
-
-def _keep(result: CampaignResult, folder: Path, out: Path | None, console: Console) -> None:
-    """Copy what is worth keeping; nothing is written for a run that held, unless asked for."""
-    failures = [(policy.policy, failure) for policy in result.policies for failure in policy.failures]
-    known = {
-        f"known-{defect}-{policy.policy}.json": one.failure.program
-        for policy in result.policies
-        for defect, one in policy.known.items()
-    }
-    if out is None and not failures and not known:
-        return
-    target = out or OUT
-    _copy(folder, target)
-    (target / "result.json").write_bytes(as_json(result) + b"\n")
-    names = [f"failure-{number}-{policy}.json" for number, (policy, _) in enumerate(failures, 1)]
-    for name, (_, failure) in zip(names, failures, strict=True):
-        (target / name).write_bytes(dump_program(failure.program))
-    for name, program in known.items():
-        (target / name).write_bytes(dump_program(program))
-    if names := [*names, *known]:
-        console.print(
-            f"Programs and journals are in {target}; try: tierfuzz replay {target / names[0]}",
-            highlight=False,
-            markup=False,
-            soft_wrap=True,
-        )
 
 
 def _with_logs(error: TierfuzzError, folder: Path, target: Path) -> TierfuzzError:

@@ -100,7 +100,7 @@ def endpoints(info: dict[str, Any], url: str) -> tuple[str, str, bool]:
     back = _reachable(
         replay, told.get("replay_endpoint_port_base") or _port(own.get("replay_endpoint")), host
     )
-    return live, back, bool(given) and not any(card in given for card in WILDCARDS)
+    return live, back, given.startswith("tcp://") and not any(card in given for card in WILDCARDS)
 
 
 def _reachable(given: str, port: int | None, host: str) -> str:

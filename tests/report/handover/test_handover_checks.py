@@ -1,0 +1,176 @@
+"""The small checks inside repro.py: each accuses what it is for, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tierfuzz.report.handover.repro import check_names
+from tierfuzz.report.handover.script import checks
+from tierfuzz.report.handover.script.main import judge
+from tierfuzz.report.handover.script.operations import leading, token
+from tierfuzz.report.handover.script.run import Run, Undecided
+from tierfuzz.report.handover.steps import FALLBACK
+
+SETUP = {
+    "policy": "write_through",
+    "page": 16,
+    "device_pages": 8,
+    "host_pages": 25,
+    "removal_first": False,
+    "backup_hits": 1,
+    "silent_revival": False,
+}
+REPLY = {"prompt": 100, "cached": 48, "device": 16, "host": 32, "storage": 0, "outputs": [1, 2]}
+REPLY |= {"aborted": False, "claimed": (3, 1), "blocks": [1, 2, 3, 4], "pages": [1, 2, 3]}
+VIEW = {"total_low": 3, "total_high": 3, "device_low": 1, "device_high": 1}
+LOADS = {"loads_low": 2, "loads_high": 2}
+
+
+def run(**other: Any) -> Run:
+    """A run in which op1 was answered with REPLY, changed by `other`, and "first" with the same outputs."""
+    made = Run(SETUP, [None], [None])  # type: ignore[list-item]
+    made.replies = {"op1": {**REPLY, **other}, "first": dict(REPLY)}
+    made.groups = [{"ids": ["op1"], "replies": [made.replies["op1"]], "told": {1, 2}, "loads": {2: 1, 3: 1}}]
+    made.levels = [{"locked device tokens": other.get("locked", 0.0)}]
+    return made
+
+
+FINE: list[tuple[str, dict[str, Any]]] = [
+    ("prefix_miss", {"held": 48}),
+    ("phantom_hit", {"most": 48}),
+    ("clear_scope", {"most": 48}),
+    ("split_sum", {"page": 16}),
+    ("content", {"first": "first"}),
+    ("ledger_accounting", VIEW),
+    ("overlap_miss", {"stayed": 3}),
+    ("overlap_excess", {"most": 3, "most_device": 1}),
+    ("load_accounting", LOADS),
+    ("insert_bound", {"sure": 2, "worker": 0}),
+    ("storage_miss", {"own": 0}),
+    ("storage_phantom", {"own": 0, "any_owner": 0}),
+    ("namespace_leak", {"own": 0, "any_owner": 2, "threshold": 32}),
+    ("storage_below_threshold", {"threshold": 32}),
+    ("leak_at_rest", {"gauge": "locked device tokens", "worker": 0}),
+]
+WRONG: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("host_miss", {"host_only": 48}, {"device": 0, "host": 32}),
+    ("host_miss", {"host_only": 32}, {}),  # some of it came from device
+    ("prefix_miss", {"held": 64}, {}),
+    ("phantom_hit", {"most": 32}, {}),
+    ("clear_scope", {"most": 32}, {}),
+    ("split_sum", {"page": 16}, {"cached": 64}),
+    ("split_sum", {"page": 16}, {"cached": 47, "host": 31}),
+    ("content", {"first": "first"}, {"outputs": [1, 3]}),
+    ("ledger_accounting", VIEW, {"claimed": (2, 1)}),
+    ("ledger_accounting", VIEW, {"claimed": (3, 2)}),
+    ("overlap_miss", {"stayed": 4}, {}),
+    ("overlap_excess", {"most": 2, "most_device": 1}, {}),
+    ("overlap_excess", {"most": 3, "most_device": 0}, {}),
+    ("load_accounting", LOADS, {"host": 48}),
+    ("insert_bound", {"sure": 3, "worker": 0}, {}),
+    ("storage_miss", {"own": 2}, {"storage": 16}),
+    ("storage_phantom", {"own": 0, "any_owner": 0}, {"storage": 16}),
+    ("namespace_leak", {"own": 0, "any_owner": 2, "threshold": 32}, {"storage": 32}),
+    ("storage_below_threshold", {"threshold": 32}, {"storage": 16}),
+    ("leak_at_rest", {"gauge": "locked device tokens", "worker": 0}, {"locked": 16.0}),
+]
+
+
+@pytest.mark.parametrize(("name", "facts"), FINE)
+def test_a_check_is_silent_on_what_is_right(name: str, facts: dict[str, Any]) -> None:
+    assert getattr(checks, name)(run(), "op1", facts) == ""
+
+
+def test_a_prefix_served_from_host_alone_is_right() -> None:
+    assert checks.host_miss(run(device=0, host=48), "op1", {"host_only": 48}) == ""
+
+
+@pytest.mark.parametrize(("name", "facts", "seen"), WRONG)
+def test_a_check_names_what_is_wrong(name: str, facts: dict[str, Any], seen: dict[str, Any]) -> None:
+    assert getattr(checks, name)(run(**seen), "op1", facts)
+
+
+def test_every_check_is_tried_both_ways() -> None:
+    tried = {name for name, _ in FINE} | {"host_miss", FALLBACK}
+    assert tried == {name for name, _, _ in WRONG} | {FALLBACK} == set(check_names())
+
+
+def test_an_interval_of_the_accusation_leaves_room() -> None:
+    wide = {**VIEW, "total_high": 4, "device_high": 2}
+    assert checks.ledger_accounting(run(claimed=(4, 2)), "op1", wide) == ""
+    assert checks.ledger_accounting(run(claimed=(5, 2)), "op1", wide)
+
+
+def test_pages_computed_anew_are_no_loads() -> None:
+    made = run()
+    made.groups[0]["loads"] = {2: 1, 3: 1, 4: 1}  # block 4 is behind the 48 cached tokens
+    assert checks.load_accounting(made, "op1", LOADS) == ""
+    made.setup = {**SETUP, "silent_revival": True}
+    assert checks.load_accounting(made, "op1", LOADS)
+
+
+@pytest.mark.parametrize("seen", [{"failed": "reset"}, {"prompt": None}])
+def test_nothing_is_said_of_a_request_without_a_reply(seen: dict[str, Any]) -> None:
+    with pytest.raises(Undecided, match="op1 has no usable answer"):
+        checks.host_miss(run(**seen), "op1", {"host_only": 16})
+    with pytest.raises(Undecided):
+        checks.host_miss(run(), "op9", {"host_only": 16})
+
+
+def test_nothing_is_said_without_events_or_gauges() -> None:
+    with pytest.raises(Undecided, match="no events"):
+        checks.ledger_accounting(run(claimed=None), "op1", VIEW)
+    with pytest.raises(Undecided, match="does not tell num_queue_reqs"):
+        checks.leak_at_rest(run(), "op1", {"gauge": "num_queue_reqs", "worker": 0})
+
+
+def test_the_fallback_holds_every_reply_against_its_forecast() -> None:
+    made = run()
+    made.expected = {"op1": {"most": 48, "held": 48, "expected": "exactly 48"}}
+    assert checks.accounting(made, "op1", {}) == ""
+    made.expected["op1"]["most"] = 32
+    assert "expected exactly 48" in checks.accounting(made, "op1", {})
+    made.expected["op1"] |= {"most": 48, "host_only": 48}
+    assert checks.accounting(made, "op1", {})
+
+
+def check(oracle: str, by: str, **facts: Any) -> dict[str, Any]:
+    """An accusation of worker 0 at op1."""
+    return {"oracle": oracle, "at": "op1", "worker": 0, "by": by, "facts": facts}
+
+
+def test_the_verdict_says_bug_not_seen_or_undecided(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tierfuzz.report.handover.script import main
+
+    monkeypatch.setattr(main, "CHECKS", {name: getattr(checks, name) for name in check_names()})
+    made = run()
+    assert not judge(made, [check("phantom-hit", "phantom_hit", most=48)])
+    assert not judge(made, [check("duplicate-store", "events")])
+    assert "undecided: no events were read" in capsys.readouterr().out
+    assert judge(
+        made, [check("phantom-hit", "phantom_hit", most=48), check("prefix-miss", "prefix_miss", held=64)]
+    )
+    assert not judge(made, [check("new-oracle", FALLBACK)])
+    out = capsys.readouterr().out
+    assert "prefix-miss at op1: BUG: cached 48 tokens; 64 must still be held" in out
+    assert "new-oracle needs the whole model" in out
+
+
+def test_a_lost_worker_is_a_bug_where_that_was_accused() -> None:
+    made = run()
+    made.failed = [("crash", "op1: ConnectError")]
+    assert judge(made, [check("crash", "transport")])
+    assert not judge(made, [check("hang", "transport")])
+
+
+def test_tokens_follow_the_rule_of_the_recordings() -> None:
+    from tierfuzz.prompts import Piece, tokens_of
+
+    assert tuple(token("some/stream", index) for index in range(3, 40)) == tokens_of(
+        (Piece("some/stream", 3, 40),)
+    )
+    assert [leading(flags) for flags in ([], [True, False, True], [True, True])] == [0, 1, 2]
