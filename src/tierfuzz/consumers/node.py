@@ -9,7 +9,7 @@ Page = tuple[int, ...]
 
 
 class Node:
-    """`page`: its tokens, () for a root or where its place is not known; `holders`: copies by source and tier."""
+    """`page`: its tokens, () for a root or without a place yet. `holders`: copies by source and tier."""
 
     __slots__ = ("children", "holders", "names", "page", "parent")
 

@@ -1,4 +1,4 @@
-"""Our own consumers: subscriber, prefix tree and routing together; tier-blind as a control that has to fail."""
+"""Our own consumers: subscriber, prefix tree and routing together; a tier-blind one as a control."""
 
 from __future__ import annotations
 
