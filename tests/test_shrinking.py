@@ -11,7 +11,7 @@ from tierfuzz.errors import EnvironmentFailure, WorkerDied
 from tierfuzz.fleet import Fleet
 from tierfuzz.program import Fill, FleetConfig, Generate, Idle, Operation, Program
 from tierfuzz.prompts import Piece
-from tierfuzz.runevents import RunEvent, ShrinkStep
+from tierfuzz.runevents import OperationDone, RunEvent, ShrinkStep
 from tierfuzz.shrinking import FleetRuns, ShrinkConfig, shrink
 from tierfuzz.verdict import Outcome, Verdict
 
@@ -53,9 +53,15 @@ class Steps:
 def test_a_live_fault_is_shrunk_on_its_fleet_and_on_smaller_ones(faulty: Fleet, tmp_path: Path) -> None:
     steps = Steps()
     with FleetRuns(tmp_path, faulty) as runs:
-        result = shrink(PROGRAM, runs, ShrinkConfig(oracle="host-miss"), listeners=[steps])
+        shrunk = shrink(PROGRAM, runs, ShrinkConfig(oracle="host-miss"), listeners=[steps])
         own = runs.own_workers
-    assert result is not None
+    assert shrunk is not None
+    result, ran = shrunk.result, shrunk.ran
+    assert ran is not None
+    assert ran.program == result.program
+    assert ran.violates("host-miss")
+    done = [event.operation for event in ran.evidence.events if isinstance(event, OperationDone)]
+    assert tuple(done) == result.program.operations
     assert result.program == Program(
         FleetConfig(host_ratio=3.0, plants=FLEET.plants, workers=1),
         (
@@ -83,8 +89,9 @@ def test_ctrl_c_keeps_the_best_so_far(faulty: Fleet, tmp_path: Path) -> None:
     seen = Verdict("host-miss", Outcome.VIOLATION, 1, "p", "message")
     with FleetRuns(tmp_path, faulty) as runs:
         steps = Steps(KeyboardInterrupt(), after=4)
-        result = shrink(PROGRAM, runs, ShrinkConfig(), seen, listeners=[steps])
-        assert result is not None
+        shrunk = shrink(PROGRAM, runs, ShrinkConfig(), seen, listeners=[steps])
+        assert shrunk is not None
+        result = shrunk.result
         assert (result.stopped, result.minimal, result.length) == ("interrupted", None, 3)
         assert result.unchecked
         with pytest.raises(KeyboardInterrupt):
@@ -106,8 +113,8 @@ class DyingRuns(FleetRuns):
 
 
 def test_an_environment_that_breaks_keeps_the_best_so_far(faulty: Fleet, tmp_path: Path) -> None:
-    result = shrink(PROGRAM, DyingRuns(tmp_path, faulty, 3), ShrinkConfig())
-    assert result is not None
-    assert result.stopped == "gone"
+    shrunk = shrink(PROGRAM, DyingRuns(tmp_path, faulty, 3), ShrinkConfig())
+    assert shrunk is not None
+    assert shrunk.result.stopped == "gone"
     with pytest.raises(EnvironmentFailure):
         shrink(PROGRAM, DyingRuns(tmp_path, faulty, 0), ShrinkConfig())

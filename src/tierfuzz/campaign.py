@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.stateful import run_state_machine_as_test
 
 from tierfuzz.campaign_results import CampaignResult, Failure, Known, PolicyResult, required_reach
+from tierfuzz.campaign_shrink import shrink_failures
 from tierfuzz.clock import SYSTEM_CLOCK
 from tierfuzz.defects.known import known_defect
 from tierfuzz.errors import TierfuzzError
@@ -21,6 +23,7 @@ from tierfuzz.machine import TierMachine
 from tierfuzz.program import FleetConfig, Operation, WritePolicy
 from tierfuzz.runevents import CaseEnded, CaseStarted, Dispatcher, Listener, RunEnded, RunStarted
 from tierfuzz.runner import Runner
+from tierfuzz.shrink.budget import Limits
 from tierfuzz.verdict import Verdict
 
 ENOUGH_FAILING_CASES = 8
@@ -32,7 +35,10 @@ __all__ = ["CampaignConfig", "CampaignResult", "Failure", "Known", "PolicyResult
 
 @dataclass(frozen=True)
 class CampaignConfig:
-    """What to run. `steps`: operations a case; `seed` decides everything but the workers' own timing."""
+    """What to run. `steps`: operations a case; `seed` decides everything but the workers' own timing.
+
+    `shrink`: the most that may be spent to make one failing case small; None: leave them as they are.
+    """
 
     fleet: FleetConfig
     policies: tuple[WritePolicy, ...]
@@ -42,6 +48,7 @@ class CampaignConfig:
     log_dir: Path = Path("tierfuzz-logs")
     database: Path | None = None
     repeats: int = 3
+    shrink: Limits | None = None
 
 
 class _EnoughFound(BaseException):
@@ -77,19 +84,26 @@ def _run_policy(config: CampaignConfig, fleet_config: FleetConfig, dispatcher: D
     result = PolicyResult(fleet_config.policy, required=required_reach(fleet_config))
     started = SYSTEM_CLOCK.monotonic()
     dispatcher.emit(RunStarted(fleet_config, config.max_examples))
+    logs = config.log_dir / fleet_config.policy
     try:
-        with Fleet(fleet_config, config.log_dir / fleet_config.policy) as fleet:
-            machine = _machine(Runner(fleet, dispatcher), result, config)
-            _run_machine(machine, config)
+        with Fleet(fleet_config, logs) as fleet:
+            _find(config, Runner(fleet, dispatcher), result)
+            result.seconds = SYSTEM_CLOCK.monotonic() - started
+            if config.shrink is not None:
+                shrink_failures(result, fleet, config.shrink, dispatcher, logs)
     except KeyboardInterrupt:
         result.interrupted = True
-    except _EnoughFound:
-        pass
+        result.seconds = result.seconds or SYSTEM_CLOCK.monotonic() - started
     except _Broken as broken:
         raise broken.error from broken
-    result.seconds = SYSTEM_CLOCK.monotonic() - started
     dispatcher.emit(RunEnded(result.interrupted))
     return result
+
+
+def _find(config: CampaignConfig, runner: Runner, result: PolicyResult) -> None:
+    """All cases, or enough of them."""
+    with suppress(_EnoughFound):
+        _run_machine(_machine(runner, result, config), config)
 
 
 def _run_machine(machine: type[TierMachine], config: CampaignConfig) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tierfuzz.errors import ExitCode
 from tierfuzz.evidence import Evidence
 from tierfuzz.program import FleetConfig, Program, WritePolicy
+from tierfuzz.shrinking import Shrunk
 from tierfuzz.verdict import Verdict
 
 REQUIRED_REACH = "probe-host-only"
@@ -15,11 +16,15 @@ REQUIRED_REACH = "probe-host-only"
 
 @dataclass
 class Failure:
-    """One failing case: its verdicts (with k of n), what it did, and what is known of that run."""
+    """One failing case: its verdicts (with k of n), what it did, and what is known of that run.
+
+    `shrunk`: the same made small, where it was.
+    """
 
     verdicts: list[Verdict]
     program: Program
     evidence: Evidence = field(default_factory=Evidence)
+    shrunk: Shrunk | None = None
 
 
 @dataclass

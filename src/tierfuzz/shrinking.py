@@ -8,7 +8,9 @@ from pathlib import Path
 from types import TracebackType
 
 from tierfuzz.clock import SYSTEM_CLOCK, Clock
+from tierfuzz.engines.registry import driver_for
 from tierfuzz.errors import EnvironmentFailure
+from tierfuzz.evidence import Evidence, evidence_of
 from tierfuzz.fleet import Fleet, Worker
 from tierfuzz.program import FleetConfig, Program
 from tierfuzz.runevents import Dispatcher, Listener, ShrinkStep
@@ -33,10 +35,31 @@ class ShrinkConfig:
     oracle: str = ""
 
 
+@dataclass(frozen=True)
+class Ran:
+    """One run of a program: its violations, and what is known of the run."""
+
+    program: Program
+    verdicts: list[Verdict]
+    evidence: Evidence
+
+    def violates(self, oracle: str) -> bool:
+        """This run violated the oracle."""
+        return any(verdict.oracle == oracle for verdict in self.verdicts)
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """What a search gave, and a run of its program; None where that was made before a search was killed."""
+
+    result: ShrinkResult
+    ran: Ran | None
+
+
 class FleetRuns:
     """Runs programs on the fleet that it is given, or on one of its own: at most one of those at a time.
 
-    Candidates are not told to the listeners of a campaign: they are no cases of it.
+    `last` is the last run. Candidates are not told to the listeners of a campaign: they are no cases of it.
     """
 
     def __init__(self, logs: Path, fleet: Fleet | None = None) -> None:
@@ -44,6 +67,7 @@ class FleetRuns:
         self._given = Runner(fleet) if fleet is not None else None
         self._own: Runner | None = None
         self._started = 0
+        self.last: Ran | None = None
 
     def __enter__(self) -> FleetRuns:
         """Nothing is started before it is needed."""
@@ -57,7 +81,11 @@ class FleetRuns:
 
     def run(self, program: Program) -> list[Verdict]:
         """The program on empty workers of its configuration."""
-        return list(self._runner(program.fleet).run(program))
+        runner = self._runner(program.fleet)
+        verdicts = list(runner.run(program))
+        violations = [verdict for verdict in verdicts if verdict.is_violation]
+        self.last = Ran(program, violations, evidence_of(runner.tape))
+        return verdicts
 
     def _runner(self, config: FleetConfig) -> Runner:
         for runner in (self._given, self._own):
@@ -92,7 +120,7 @@ def shrink(
     earlier: Iterable[Tried] = (),
     note: Callable[[Tried], None] = lambda _: None,
     clock: Clock = SYSTEM_CLOCK,
-) -> ShrinkResult | None:
+) -> Shrunk | None:
     """The smallest program found that fails the same oracle; None when no run failed.
 
     `verdict`: a violation that was seen of it. `earlier`, `note`: a journal of the same search. Ctrl-C and a
@@ -101,7 +129,7 @@ def shrink(
     told = listeners if isinstance(listeners, Dispatcher) else Dispatcher(list(listeners))
     known = list(earlier)
     meter = Meter(config.limits, clock, known[-1].seconds if known else 0.0)
-    steps = _Steps(told, len(program.operations), meter)
+    steps = _Steps(told, len(program.operations), meter, runs)
 
     def noted(tried: Tried) -> None:
         note(tried)
@@ -109,7 +137,8 @@ def shrink(
 
     oracle = config.oracle or (verdict.oracle if verdict is not None else "")
     trials = Trials(runs.run, meter, oracle, config.accept, config.tries, known, noted)
-    search = Search(program, trials, steps.step)
+    dear = driver_for(program.fleet.engine).dear_restarts
+    search = Search(program, trials, steps.step, same_fleet=dear)
     stopped = ""
     try:
         search.go(verdict)
@@ -121,20 +150,32 @@ def shrink(
         if search.best is None:
             raise
         stopped = str(error).split("\n")[0]
-    return search.result(stopped)
+    result = search.result(stopped)
+    return Shrunk(result, steps.ran_of(result)) if result is not None else None
 
 
 class _Steps:
-    """Tells listeners where a search stands: at each pass, each smaller program, each run."""
+    """Tells listeners where a search stands (pass, smaller program, run), and keeps the best run."""
 
-    def __init__(self, told: Dispatcher, was: int, meter: Meter) -> None:
+    def __init__(self, told: Dispatcher, was: int, meter: Meter, runs: FleetRuns) -> None:
         self._told = told
         self._meter = meter
+        self._runs = runs
         self._name, self._was, self._now = "", was, was
+        self._ran: Ran | None = None
 
     def step(self, name: str, best: Program) -> None:
         self._name, self._now = name, len(best.operations)
+        if (last := self._runs.last) is not None and last.program == best:
+            self._ran = last
         self.tell()
 
     def tell(self) -> None:
         self._told.emit(ShrinkStep(self._name, self._was, self._now, self._meter.runs))
+
+    def ran_of(self, result: ShrinkResult) -> Ran | None:
+        """The last run of the result that failed, as far as it is known."""
+        for ran in (self._runs.last, self._ran):
+            if ran is not None and ran.program == result.program and ran.violates(result.verdict.oracle):
+                return ran
+        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,11 @@ from tierfuzz.campaign import CampaignConfig, CampaignResult, Failure, PolicyRes
 from tierfuzz.cli import campaign
 from tierfuzz.cli.run import run
 from tierfuzz.errors import ExitCode, UsageError, WorkerDied
-from tierfuzz.program import FleetConfig, Program, load_program
+from tierfuzz.evidence import Evidence
+from tierfuzz.program import FleetConfig, Idle, Program, load_program
 from tierfuzz.runevents import Listener, RunEnded, RunStarted
+from tierfuzz.shrink.result import ShrinkResult
+from tierfuzz.shrinking import Ran, Shrunk
 from tierfuzz.verdict import Outcome, Verdict
 
 HELD = PolicyResult("write_back", 2, 20, 60, 1.0, Counter({"probe-host-only": 3}))
@@ -132,6 +136,32 @@ def test_a_violation_is_kept_and_the_command_to_run_it_again_is_whole(
     assert load_program(out / "failure-1-write_through.json") == Program(FleetConfig(), ())
     assert json.loads((out / "result.json").read_text())["exit_code"] == 1
     assert (out / "journal-write_through.jsonl").exists()
+
+
+def test_a_small_program_lies_beside_what_failed_and_is_named_first(
+    monkeypatch: pytest.MonkeyPatch, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = Program(FleetConfig(), (Idle("op4", 1),))
+    verdict = FAILED.failures[0].verdicts[0]
+    shrunk = Shrunk(
+        ShrinkResult(small, verdict, 30, 12, 99, 1.5, True, (), 2, 2), Ran(small, [verdict], Evidence())
+    )
+    campaign_gives(monkeypatch, replace(FAILED, failures=[replace(FAILED.failures[0], shrunk=shrunk)]))
+    campaign.execute(options())
+    assert "tierfuzz replay tierfuzz-out/failure-1-write_through-min.json\n" in capsys.readouterr().out
+    assert load_program(here / "tierfuzz-out" / "failure-1-write_through-min.json") == small
+    names = {path.name for path in (here / "tierfuzz-out").iterdir()}
+    assert {"failure-1-write_through-min", "failure-1-write_through.json"} <= names
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(("line", "shrinks"), [((), True), (("--no-shrink",), False)])
+def test_shrinking_can_be_left_out(
+    monkeypatch: pytest.MonkeyPatch, line: tuple[str, ...], shrinks: bool
+) -> None:
+    seen = campaign_gives(monkeypatch, HELD)
+    campaign.execute(options("--json", *line))
+    assert (seen[0].shrink is not None) is shrinks
 
 
 def test_out_is_written_also_when_all_held(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:

@@ -42,7 +42,9 @@ def test_a_failing_program_gets_small_and_exits_1(broken: Path) -> None:
     assert small.operations == OPERATIONS[1:4]
     assert "host-miss: 5 operations became 3 in " in done.output
     assert "without any one operation it passes" in done.output
-    assert [path.name for path in sorted(broken.parent.iterdir())] == ["program-min.json", "program.json"]
+    names = [path.name for path in sorted(broken.parent.iterdir())]
+    assert names == ["program-min", "program-min.json", "program.json"]
+    assert "host-miss" in (broken.parent / "program-min" / "verdict.txt").read_text()
 
 
 def test_a_search_that_ran_out_goes_on_with_a_larger_budget(broken: Path) -> None:

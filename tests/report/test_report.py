@@ -14,6 +14,8 @@ from tierfuzz.program import FleetConfig, Idle, Program
 from tierfuzz.report.progress import LIVE_EVERY_S, PLAIN_EVERY_S, Progress
 from tierfuzz.report.summary import as_json, ending, print_summary
 from tierfuzz.runevents import CaseEnded, OperationDone, RunEnded, RunStarted
+from tierfuzz.shrink.result import ShrinkResult
+from tierfuzz.shrinking import Shrunk
 from tierfuzz.verdict import Outcome, Verdict
 
 FLEET = FleetConfig()
@@ -49,6 +51,17 @@ def test_a_summary_shows_figures_verdicts_and_reasons() -> None:
     assert "4 / 1 / 0" in text
     assert "host-miss at op4 on worker 1 (2 of 3 tries):" in text
     assert "because reason one" in text
+
+
+def test_what_was_shrunk_is_shown_and_written() -> None:
+    result = failed()
+    small = Program(FLEET, (Idle("op4", 1),))
+    shrunk = ShrinkResult(small, VERDICT, 30, 12, 99, 1.5, True, (), 2, 2)
+    result.failures[0].shrunk = Shrunk(shrunk, None)
+    campaign = CampaignResult([result])
+    assert "write_through: host-miss: 30 operations became 1 in 12 runs" in printed(campaign)
+    (written,) = json.loads(as_json(campaign))["policies"][0]["shrunk"]
+    assert (written["was"], written["runs"], written["minimal"]) == (30, 12, True)
 
 
 def test_the_ending_says_what_the_exit_code_says() -> None:

@@ -38,10 +38,9 @@ def test_the_program_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out.splitlines() == [
         "content at op7 on worker 0:",
         "  other [answers]",
-        "program:",
+        result().sentence,
         "  op4: worker 1 idle",
         "  op7: worker 0 idle",
-        result().sentence,
         "Ended early: interrupted.",
     ]
 

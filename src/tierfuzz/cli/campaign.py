@@ -23,6 +23,7 @@ from tierfuzz.report.journals import PolicyJournals
 from tierfuzz.report.progress import Progress
 from tierfuzz.report.summary import as_json, print_summary
 from tierfuzz.runevents import Listener
+from tierfuzz.shrinking import MODEST
 
 OUT = Path("tierfuzz-out")
 FEWEST_PAGES = 8  # on device: the longest answer is over a page long, and a prompt takes two or three
@@ -96,7 +97,13 @@ def _plant(name: str) -> str:
 def _config(given: dict[str, Any], fleet: FleetConfig, folder: Path) -> CampaignConfig:
     policies = WRITE_POLICIES if given["policy"] == "all" else (given["policy"],)
     return CampaignConfig(
-        fleet, policies, given["max_examples"], given["steps"], given["seed"], log_dir=folder / "logs"
+        fleet,
+        policies,
+        given["max_examples"],
+        given["steps"],
+        given["seed"],
+        log_dir=folder / "logs",
+        shrink=MODEST if given["shrink"] else None,
     )
 
 

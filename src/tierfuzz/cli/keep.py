@@ -14,13 +14,28 @@ from tierfuzz.report.summary import as_json
 
 
 def kept_programs(result: CampaignResult) -> dict[str, Failure]:
-    """Failing cases by the name of their files, then the first case of each known defect."""
+    """Failing cases by the name of their files, each after its small one; then the first case of each known
+    defect."""
     failures = [(policy.policy, failure) for policy in result.policies for failure in policy.failures]
-    found = {f"failure-{number}-{policy}": failure for number, (policy, failure) in enumerate(failures, 1)}
-    for policy in result.policies:
-        for defect, known in policy.known.items():
-            found[f"known-{defect}-{policy.policy}"] = known.failure
+    found: dict[str, Failure] = {}
+    for number, (policy, failure) in enumerate(failures, 1):
+        name = f"failure-{number}-{policy}"
+        found |= {f"{name}-min": small} if (small := small_of(failure)) else {}
+        found[name] = failure
+    for one in result.policies:
+        for defect, known in one.known.items():
+            found[f"known-{defect}-{one.policy}"] = known.failure
     return found
+
+
+def small_of(failure: Failure) -> Failure | None:
+    """The failure of the program that it was shrunk to."""
+    if failure.shrunk is None:
+        return None
+    small, ran = failure.shrunk.result, failure.shrunk.ran
+    if ran is None:
+        return Failure([small.verdict], small.program)
+    return Failure(ran.verdicts, ran.program, ran.evidence)
 
 
 def keep(result: CampaignResult, target: Path, console: Console) -> None:
@@ -38,8 +53,9 @@ def _show(programs: dict[str, Failure], target: Path, console: Console) -> None:
     """The first failure of each oracle and policy, and how to go on."""
     shown: set[tuple[str, str]] = set()
     for name, failure in programs.items():
-        found = {(failure.program.fleet.policy, verdict.oracle) for verdict in failure.verdicts}
-        if not found <= shown and not name.startswith("known-"):
+        policy = failure.program.fleet.policy
+        found = {(policy, verdict.oracle) for verdict in failure.verdicts}
+        if not found <= shown and not name.startswith("known-") and f"{name}-min" not in programs:
             text = short_text(failure.program, failure.verdicts, failure.evidence, target / name)
             _say(console, text)
         shown |= found

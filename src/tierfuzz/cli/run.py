@@ -64,6 +64,11 @@ _COUNT = click.IntRange(1)
     show_default="tierfuzz-out, made only when something fails",
     help="Folder for programs of failing cases, journals, logs, result.json.",
 )
+@click.option(
+    "--shrink/--no-shrink",
+    default=True,
+    help="Make the first failing case of each oracle small, within 20 s.",
+)
 @click.option("--json", "json_", is_flag=True, help="Print one JSON object and nothing else.")
 def run(**given: Any) -> None:
     """Fuzz a fleet under one or all write policies.

@@ -16,11 +16,12 @@ from tierfuzz.errors import ExitCode, UsageError
 from tierfuzz.journal import load_journal
 from tierfuzz.oracles.registry import ORACLES
 from tierfuzz.program import Program, dump_program, load_program
+from tierfuzz.report.handover.writer import write_handover
 from tierfuzz.report.shrunk import ShrinkProgress, print_shrunk
 from tierfuzz.runevents import Listener
 from tierfuzz.shrink.budget import Limits
 from tierfuzz.shrink.result import RESULT_FORMAT, ShrinkResult
-from tierfuzz.shrinking import FleetRuns, ShrinkConfig, shrink
+from tierfuzz.shrinking import FleetRuns, ShrinkConfig, Shrunk, shrink
 from tierfuzz.shrinking_journal import ShrinkJournal
 
 
@@ -33,10 +34,19 @@ def shrink_program(given: dict[str, Any]) -> ExitCode:
     journal = ShrinkJournal(out.with_suffix(".shrink.jsonl"), program, config := _config(given))
     if journal.earlier:
         console.print(f"Going on after {len(journal.earlier)} runs.", highlight=False)
-    result = _search(program, config, journal, console)
-    if result is None or not result.stopped:
+    shrunk = _search(program, config, journal, console)
+    if shrunk is None or not shrunk.result.stopped:
         journal.done()
-    return _tell(result, out, journal, console, given["json_"])
+    if given["json_"]:
+        click.echo(
+            msgspec.json.encode(shrunk.result if shrunk else {"kind": "fixed", "format": RESULT_FORMAT})
+        )
+    if shrunk is None:
+        console.print("FIXED: no run violated an oracle; there is nothing to shrink")
+        return ExitCode.HELD
+    _keep(shrunk, out)
+    _tell(shrunk.result, out, journal, console)
+    return ExitCode.VIOLATION
 
 
 def _config(given: dict[str, Any]) -> ShrinkConfig:
@@ -48,7 +58,7 @@ def _config(given: dict[str, Any]) -> ShrinkConfig:
 
 def _search(
     program: Program, config: ShrinkConfig, journal: ShrinkJournal, console: Console
-) -> ShrinkResult | None:
+) -> Shrunk | None:
     progress = ShrinkProgress(console, SYSTEM_CLOCK, live=console.is_terminal and not console.quiet)
     try:
         with (
@@ -64,18 +74,16 @@ def _search(
         progress.close()
 
 
-def _tell(
-    result: ShrinkResult | None, out: Path, journal: ShrinkJournal, console: Console, json_: bool
-) -> ExitCode:
-    if json_:
-        click.echo(msgspec.json.encode(result or {"kind": "fixed", "format": RESULT_FORMAT}))
-    if result is None:
-        console.print("FIXED: no run violated an oracle; there is nothing to shrink")
-        return ExitCode.HELD
-    out.write_bytes(dump_program(result.program))
+def _keep(shrunk: Shrunk, out: Path) -> None:
+    """The program, and its folder beside it."""
+    out.write_bytes(dump_program(shrunk.result.program))
+    if (ran := shrunk.ran) is not None:
+        write_handover(out.with_suffix(""), ran.program, ran.verdicts, ran.evidence)
+
+
+def _tell(result: ShrinkResult, out: Path, journal: ShrinkJournal, console: Console) -> None:
     print_shrunk(console, result)
     text = f"The program is in {out}; try: tierfuzz replay {out}"
     if result.stopped:
         text += f"\nThe same command goes on from {journal.path} (a larger budget may be needed)."
     console.print(text, highlight=False, markup=False, soft_wrap=True)
-    return ExitCode.VIOLATION

@@ -9,7 +9,16 @@ from rich.live import Live
 from rich.text import Text
 
 from tierfuzz.clock import Clock
-from tierfuzz.runevents import CaseEnded, OperationDone, RunEnded, RunEvent, RunStarted, VerdictGiven
+from tierfuzz.report.shrunk import step_line
+from tierfuzz.runevents import (
+    CaseEnded,
+    OperationDone,
+    RunEnded,
+    RunEvent,
+    RunStarted,
+    ShrinkStep,
+    VerdictGiven,
+)
 from tierfuzz.verdict import Outcome
 
 PLAIN_EVERY_S = 5.0
@@ -29,6 +38,7 @@ class Progress:
         self._started = self._shown = 0.0
         self._counts: Counter[str] = Counter()
         self._reach: Counter[str] = Counter()
+        self._step: ShrinkStep | None = None
 
     def on_event(self, event: RunEvent) -> None:
         """Count, and show now and then."""
@@ -41,7 +51,10 @@ class Progress:
         elif isinstance(event, CaseEnded):
             self._counts["examples"] = event.number
             self._reach.update(event.reach)
+        elif isinstance(event, ShrinkStep):
+            self._step = event
         elif isinstance(event, RunEnded):
+            self._step = None
             self._end()
             return
         self._show()
@@ -51,6 +64,7 @@ class Progress:
         self._started = self._shown = self._clock.monotonic()
         self._counts.clear()
         self._reach.clear()
+        self._step = None
         if self._wants_live:
             self._live = Live(Text(""), console=self._console, auto_refresh=False, transient=True)
             self._live.start()
@@ -72,7 +86,9 @@ class Progress:
         self._console.print(self.line(), highlight=False, soft_wrap=True)
 
     def line(self) -> str:
-        """Where the run stands."""
+        """Where the run stands, or what is done to its failures."""
+        if self._step is not None:
+            return f"{self._policy}: {step_line(self._step)}"
         seconds = max(1e-9, self._clock.monotonic() - self._started)
         reach = ", ".join(f"{name} {self._reach[name]}" for name in SHOWN_REACH)
         return (

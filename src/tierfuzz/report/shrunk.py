@@ -55,9 +55,7 @@ class ShrinkProgress:
 
 
 def print_shrunk(console: Console, result: ShrinkResult) -> None:
-    """The program, its violation, and what the search took."""
-    lines = [f"  {line}" for line in lines_of(result.program)]
-    text = "\n".join([describe(result.verdict), "program:", *lines, result.sentence])
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
-    if result.stopped:
-        console.print(f"Ended early: {result.stopped}.", highlight=False, markup=False, soft_wrap=True)
+    """The violation, what the search took, and the program."""
+    lines = [describe(result.verdict), result.sentence, *(f"  {line}" for line in lines_of(result.program))]
+    lines += [f"Ended early: {result.stopped}."] if result.stopped else []
+    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)

@@ -97,6 +97,9 @@ def _print_violations(console: Console, policy: PolicyResult) -> None:
                 shown.add(verdict.oracle)
                 text = f"{policy.policy}: {describe(verdict)}"
                 console.print(text, highlight=False, markup=False, soft_wrap=True)
+        if failure.shrunk is not None:
+            text = f"{policy.policy}: {failure.shrunk.result.sentence}"
+            console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def ending(result: CampaignResult) -> str:
@@ -150,5 +153,6 @@ def _policy(policy: PolicyResult) -> dict[str, Any]:
             defect: {"cases": known.cases, "verdicts": known.failure.verdicts}
             for defect, known in sorted(policy.known.items())
         },
+        "shrunk": [failure.shrunk.result for failure in policy.failures if failure.shrunk is not None],
         "violations": [verdict for failure in policy.failures for verdict in failure.verdicts],
     }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from tierfuzz.defects.known import known_defect
 from tierfuzz.program import Operation, Program
 from tierfuzz.shrink import fewer, passes
 from tierfuzz.shrink.budget import OutOfBudget
@@ -25,13 +26,22 @@ class Search:
     """go() looks for a smaller program; result() says what was found, also after it was interrupted.
 
     `best` is None until a run has failed. `step` is told of each pass that begins and each smaller program.
+    `same_fleet`: try no other configuration of the workers, because to start one is dear.
     """
 
-    def __init__(self, program: Program, trials: Trials, step: Step = lambda _name, _best: None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        trials: Trials,
+        step: Step = lambda _name, _best: None,
+        *,
+        same_fleet: bool = False,
+    ) -> None:
         self.trials = trials
         self.best: Program | None = None
         self._original = program
         self._step = step
+        self._same_fleet = same_fleet
         self._name = ""
         self._stopped = ""
 
@@ -60,6 +70,8 @@ class Search:
     def attempt(self, candidate: Program) -> bool:
         """Whether it fails too, once repaired; then it is the best. What has no operations passes."""
         candidate = with_operations(candidate, repaired(candidate.operations))
+        if self._same_fleet and candidate.fleet != self._original.fleet:
+            return False
         if not candidate.operations or not self.trials.fails(candidate):
             return False
         if candidate != self.best:
@@ -82,7 +94,7 @@ class Search:
         return self.verdict
 
     def _believe(self, verdict: Verdict) -> Verdict:
-        self.trials.oracle = self.trials.oracle or verdict.oracle
+        self.trials.looks_for(verdict, known_defect(verdict, self._original.fleet))
         self.trials.adapt(verdict.seen, verdict.tries)
         return verdict
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from tierfuzz.defects.known import known_defect
 from tierfuzz.errors import UsageError
 from tierfuzz.program import Program
 from tierfuzz.shrink.budget import Meter
@@ -27,7 +28,8 @@ def tries_for(failed: int, runs: int) -> int:
 class Tried(msgspec.Struct, frozen=True, tag="tried", omit_defaults=True):
     """One run of one program: its key, its length, when it ended (seconds since the search began).
 
-    `verdict`: the violation of the oracle in question, if there was one; `at`: the index of its operation.
+    `verdict`: the violation of the oracle in question, if there was one; `at`: the index of its operation;
+    `defect`: the known defect that it is, or "".
     """
 
     key: str
@@ -35,6 +37,7 @@ class Tried(msgspec.Struct, frozen=True, tag="tried", omit_defaults=True):
     seconds: float
     verdict: Verdict | None = None
     at: int | None = None
+    defect: str = ""
 
 
 class Sample:
@@ -62,8 +65,10 @@ class Trials:
 
     `tries` 0: as many as it takes, by how often the original fails (tries_for); until then MOST_TRIES.
 
-    `oracle` "" becomes that of the first violation seen. `earlier`: runs of the same search before it was
-    interrupted; they count, and are not repeated. `note` is told of each run.
+    `oracle` "" becomes that of the first violation seen, of those that no known defect explains if there are
+    some; what fails by a known defect instead of by a new one (or the other way round) passes. `earlier`:
+    runs of the same search before it was interrupted; they count, and are not repeated. `note` is told of
+    each run.
     """
 
     def __init__(
@@ -82,6 +87,9 @@ class Trials:
             raise UsageError(f"accept {accept} of {tries} tries: expected 1 <= accept <= tries")
         self.meter = meter
         self.oracle = oracle
+        self.defect: str | None = (
+            None  # known defect that the violation is, "" for a new one; None: not seen yet
+        )
         self.accept = accept
         self.tries = tries
         self._run = run
@@ -112,12 +120,25 @@ class Trials:
     def once(self, program: Program) -> bool:
         """Run it once, whatever is known; whether it failed."""
         self.meter.spend(len(program.operations))
-        verdict = self._violation(self._run(program))
-        at = position_of(program.operations, verdict.operation) if verdict is not None else None
-        tried = Tried(key_of(program), len(program.operations), round(self.meter.seconds, 3), verdict, at)
+        verdicts = self._run(program)
+        tried = Tried(key_of(program), len(program.operations), round(self.meter.seconds, 3))
+        violations = [(known_defect(v, program.fleet), v) for v in verdicts if v.is_violation]
+        wanted = [(defect, v) for defect, v in violations if self._is_wanted(defect, v)]
+        if wanted:
+            defect, verdict = min(wanted, key=lambda pair: pair[0] != "")
+            at = position_of(program.operations, verdict.operation)
+            tried = msgspec.structs.replace(tried, verdict=verdict, at=at, defect=defect)
         self._count(tried)
         self._note(tried)
-        return verdict is not None
+        return bool(wanted)
+
+    def _is_wanted(self, defect: str, verdict: Verdict) -> bool:
+        return self.oracle in ("", verdict.oracle) and self.defect in (None, defect)
+
+    def looks_for(self, verdict: Verdict, defect: str) -> None:
+        """Only violations like this one count from now on."""
+        if self.defect is None:
+            self.oracle, self.defect = self.oracle or verdict.oracle, defect
 
     def sample(self, program: Program) -> Sample:
         """What is known of a program."""
@@ -125,9 +146,5 @@ class Trials:
 
     def _count(self, tried: Tried) -> None:
         if tried.verdict is not None:
-            self.oracle = self.oracle or tried.verdict.oracle
+            self.looks_for(tried.verdict, tried.defect)
         self._samples.setdefault(tried.key, Sample()).add(tried)
-
-    def _violation(self, verdicts: Sequence[Verdict]) -> Verdict | None:
-        wanted = (v for v in verdicts if v.is_violation and self.oracle in ("", v.oracle))
-        return next(wanted, None)

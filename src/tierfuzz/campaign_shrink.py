@@ -1,0 +1,50 @@
+"""Shrinks what a campaign found: the first failing case of each oracle, within a modest budget."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from tierfuzz.campaign_results import Failure, PolicyResult
+from tierfuzz.clock import SYSTEM_CLOCK
+from tierfuzz.errors import EnvironmentFailure
+from tierfuzz.fleet import Fleet
+from tierfuzz.runevents import Dispatcher
+from tierfuzz.shrink.budget import Limits
+from tierfuzz.shrinking import FleetRuns, ShrinkConfig, shrink
+from tierfuzz.verdict import Verdict
+
+AS_LONG_AS = 3  # failures together take at most as long as so many, each with its whole budget
+
+
+def shrink_failures(
+    result: PolicyResult, fleet: Fleet, limits: Limits, dispatcher: Dispatcher, logs: Path
+) -> None:
+    """Give failures their `shrunk`, on the fleet of the campaign. Ctrl-C ends it, and the campaign."""
+    started = SYSTEM_CLOCK.monotonic()
+    with FleetRuns(logs, fleet) as runs:
+        for failure, verdict in first_of_each_oracle(result.failures):
+            config = ShrinkConfig(_left(limits, SYSTEM_CLOCK.monotonic() - started))
+            with suppress(EnvironmentFailure):  # what was found is worth more than to make it small
+                failure.shrunk = shrink(failure.program, runs, config, verdict, listeners=dispatcher)
+            if failure.shrunk is not None and failure.shrunk.result.stopped == "interrupted":
+                raise KeyboardInterrupt
+
+
+def first_of_each_oracle(failures: list[Failure]) -> list[tuple[Failure, Verdict]]:
+    """Failures with an oracle that none before violated, and the first such verdict of each."""
+    seen: set[str] = set()
+    found = []
+    for failure in failures:
+        fresh = [verdict for verdict in failure.verdicts if verdict.oracle not in seen]
+        seen |= {verdict.oracle for verdict in failure.verdicts}
+        if fresh:
+            found.append((failure, fresh[0]))
+    return found
+
+
+def _left(limits: Limits, spent: float) -> Limits:
+    if limits.seconds is None:
+        return limits
+    return replace(limits, seconds=max(0.0, min(limits.seconds, AS_LONG_AS * limits.seconds - spent)))
