@@ -85,6 +85,7 @@ class _Driver:
         self.trial = Trial(follows=set(names))
         self.sources = sorted({entry.source for entry in stream.entries if isinstance(entry, Sent)})
         self._sent: defaultdict[Source, list[bytes]] = defaultdict(list)
+        self._messages = 0
         self.consumer = make()
         for worker in sorted({worker for worker, _ in self.sources}):
             ranks = 1 + max(rank for other, rank in self.sources if other == worker)
@@ -96,7 +97,12 @@ class _Driver:
         for source in self.sources:
             if source[0] == worker:
                 self._sent.pop(source, None)
-                self._send(source, Batch(0, 0.0, source[1], (AllBlocksCleared(),)))
+                self._send(source, Batch(0, self._stamp(), source[1], (AllBlocksCleared(),)))
+
+    def _stamp(self) -> float:
+        """Seconds, one later for each message: two processes never send the same one."""
+        self._messages += 1
+        return float(self._messages)
 
     def feed(self, index: int) -> None:
         """Deliver one entry."""
@@ -107,7 +113,7 @@ class _Driver:
             self._start(entry.worker)
             return
         seq = len(self._sent[entry.source])
-        self._send(entry.source, Batch(seq, 0.0, entry.rank, entry.events))
+        self._send(entry.source, Batch(seq, self._stamp(), entry.rank, entry.events))
 
     def _send(self, source: Source, batch: Batch) -> None:
         for expected in self.expected:
