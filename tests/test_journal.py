@@ -13,7 +13,7 @@ from tierfuzz.errors import FormatError
 from tierfuzz.journal import Journal, load_journal
 from tierfuzz.program import FleetConfig, Flush, Generate, Idle, Operation
 from tierfuzz.prompts import Piece
-from tierfuzz.runevents import CaseStarted, OperationStarted, RunStarted
+from tierfuzz.runevents import CaseStarted, Emptied, OperationStarted, RunStarted
 
 FLEET = FleetConfig(policy="write_back")
 FIRST: Operation = Generate("op0", 0, (Piece("A", 0, 9),), 1)
@@ -38,6 +38,15 @@ def test_every_operation_is_on_disk_before_the_journal_is_closed(tmp_path: Path)
     journal.close()
     assert program.fleet == FLEET
     assert program.operations == (FIRST, SECOND)
+
+
+def test_a_case_that_is_run_again_is_in_the_journal_once(tmp_path: Path) -> None:
+    journal = written(tmp_path / "journal.jsonl")
+    journal.on_event(Emptied())
+    journal.on_event(OperationStarted(FIRST))
+    journal.close()
+    assert load_journal(tmp_path / "journal.jsonl").operations == (FIRST,)
+    assert b'{"type":"case","number":2}' in (tmp_path / "journal.jsonl").read_bytes().splitlines()[-2]
 
 
 def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
@@ -96,7 +105,7 @@ from pathlib import Path
 from tierfuzz.journal import Journal
 from tierfuzz.program import FleetConfig, Generate
 from tierfuzz.prompts import Piece
-from tierfuzz.runevents import CaseStarted, OperationStarted, RunStarted
+from tierfuzz.runevents import CaseStarted, Emptied, OperationStarted, RunStarted
 journal = Journal(Path(sys.argv[1]))
 journal.on_event(RunStarted(FleetConfig(policy="write_back"), 5))
 journal.on_event(CaseStarted(1))

@@ -10,7 +10,7 @@ import msgspec
 
 from tierfuzz.errors import FormatError
 from tierfuzz.program import FleetConfig, Operation, Program
-from tierfuzz.runevents import CaseStarted, OperationStarted, RunEvent, RunStarted
+from tierfuzz.runevents import CaseStarted, Emptied, OperationStarted, RunEvent, RunStarted
 
 JOURNAL_FORMAT = 1
 
@@ -23,7 +23,7 @@ class JournalHead(msgspec.Struct, frozen=True, tag="journal"):
 
 
 class JournalCase(msgspec.Struct, frozen=True, tag="case"):
-    """A new case begins: workers are empty."""
+    """A new case begins, or an old one again: workers are empty."""
 
     number: int
 
@@ -45,14 +45,16 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
+        self._number = 0
         self._file: BinaryIO = path.open("wb")
 
     def on_event(self, event: RunEvent) -> None:
         """Write what a replay needs."""
         if isinstance(event, RunStarted):
             self._write(JournalHead(event.fleet))
-        elif isinstance(event, CaseStarted):
-            self._write(JournalCase(event.number))
+        elif isinstance(event, CaseStarted | Emptied):
+            self._number = event.number if isinstance(event, CaseStarted) else self._number
+            self._write(JournalCase(self._number))
         elif isinstance(event, OperationStarted):
             self._write(JournalOperation(event.operation))
 

@@ -28,6 +28,13 @@ class CaseStarted(msgspec.Struct, frozen=True, tag="case_started"):
     number: int
 
 
+class Emptied(msgspec.Struct, frozen=True, tag="emptied"):
+    """Workers are empty and judges fresh: what follows does not depend on what came before.
+
+    Cases begin with it, and so does every run of a case again.
+    """
+
+
 class OperationStarted(msgspec.Struct, frozen=True, tag="operation_started"):
     """An operation is about to be carried out; nothing of it has been sent yet."""
 
@@ -101,6 +108,7 @@ class RunEnded(msgspec.Struct, frozen=True, tag="run_ended"):
 RunEvent = (
     RunStarted
     | CaseStarted
+    | Emptied
     | OperationStarted
     | RequestSent
     | BatchesSeen

@@ -21,7 +21,7 @@ from tierfuzz.program import (
     Program,
 )
 from tierfuzz.resolve import filler_prompts, resolve
-from tierfuzz.runevents import Dispatcher, OperationDone, OperationStarted, RequestSent
+from tierfuzz.runevents import Dispatcher, Emptied, OperationDone, OperationStarted, RequestSent
 from tierfuzz.verdict import Verdict
 from tierfuzz.worker.http import Answer, Call
 
@@ -60,6 +60,7 @@ class Runner(WorkerControl):
             worker.subscriber.take_findings()
             self.fleet.renew(worker)
             worker.rested = False
+        self.dispatcher.emit(Emptied())
 
     def run(self, program: Program) -> list[Verdict]:
         """A whole program on empty workers; its violations and unknowns."""

@@ -54,6 +54,8 @@ def test_a_planted_fault_exits_1_and_leaves_a_program_that_fails_again(tmp_path:
     assert "FAILED 2 of 2: unmatched-removal" in again.stdout
     journal = tierfuzz("replay", str(out / "journal-write_through.jsonl"), "--times", "1", cwd=tmp_path)
     assert journal.returncode in (0, 1)
+    fixed = tierfuzz("replay", str(first.with_suffix("")), "--without-plants", "--times", "1", cwd=tmp_path)
+    assert (fixed.returncode, fixed.stdout) == (0, "FIXED: 0 of 1 runs violated an oracle\n")
 
 
 def test_json_is_one_object_and_nothing_else(tmp_path: Path) -> None:

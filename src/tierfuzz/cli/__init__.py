@@ -21,7 +21,7 @@ class _Command(NamedTuple):
 
 COMMANDS = {
     "run": _Command("tierfuzz.cli.run:run", "Fuzz a fleet under one or all write policies."),
-    "replay": _Command("tierfuzz.cli.replay:replay", "Run a program, or the last case of a journal, again."),
+    "replay": _Command("tierfuzz.cli.replay:replay", "Run a program, a journal or a violation again."),
     "shrink": _Command("tierfuzz.cli.shrink:shrink", "Make a failing program small."),
     "conform": _Command("tierfuzz.cli.conform:conform", "Hold recordings of real engines against the model."),
     "sim": _Command("tierfuzz.sim.options:command", "Serve a simulated worker, with the engine's own flags."),

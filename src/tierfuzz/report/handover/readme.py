@@ -18,7 +18,7 @@ TEXT = """{what}
 
 verdict.txt          what was expected, what events claim, what the reply said, and why
 timeline.txt         everything that happened, in order, with the tiers of the pages
-program.json         the program, for tierfuzz
+program.json         the program, for tierfuzz; verdicts.json: what was violated
 test_regression.py   a pytest file that fails as long as the bug is there (needs tierfuzz)
 {notes}"""
 RESTARTS = "\nThe program restarts a worker: repro.py and curl.sh can only flush it there.\n"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tierfuzz.evidence import Evidence
 from tierfuzz.program import Program, dump_program
+from tierfuzz.report.handover.accused import VERDICTS, dump_verdicts
 from tierfuzz.report.handover.curl import curl_text
 from tierfuzz.report.handover.launch import launch_text
 from tierfuzz.report.handover.readme import readme_text
@@ -31,6 +32,7 @@ def handover_files(program: Program, verdicts: Sequence[Verdict], evidence: Evid
         "curl.sh": curl_text(program, evidence),
         "test_regression.py": regression_text(verdicts),
         PROGRAM: dump_program(program).decode(),
+        VERDICTS: dump_verdicts(verdicts),
     }
 
 
