@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tierfuzz.errors import RequestFailed, UsageError
+from tierfuzz.errors import EnvironmentFailure, RequestFailed, UsageError
 from tierfuzz.fleet import Fleet, Worker
-from tierfuzz.program import Attach, ClearStorage, Detach, Flush, Hold, Idle, Release, Restart
+from tierfuzz.program import Attach, ClearStorage, Detach, FleetConfig, Flush, Hold, Idle, Release, Restart
 from tierfuzz.runevents import BatchesSeen, Dispatcher, RestSought, RunEvent, VerdictGiven
 from tierfuzz.verdict import Verdict
 from tierfuzz.worker.http import Answer
@@ -41,7 +41,7 @@ class WorkerControl:
     def control(self, operation: ControlOperation) -> None:
         worker = self.worker(operation.worker)
         with self.answering(worker):
-            self._control(worker, operation)
+            self._control(worker, permitted(operation, self.fleet.config))
         self.collect(worker)
 
     def _control(self, worker: Worker, operation: ControlOperation) -> None:
@@ -63,6 +63,23 @@ class WorkerControl:
         if not 0 <= index < len(self.fleet.workers):
             raise UsageError(f"worker {index}: the fleet has workers 0 to {len(self.fleet.workers) - 1}")
         return self.fleet.workers[index]
+
+    def clear(self, worker: Worker) -> None:
+        """Before a case: nothing is in the worker, or, where it may not be emptied, it is at rest."""
+        if not self.fleet.config.starts_empty:
+            rest = self.fleet.settle(worker)
+            if not rest.at_rest:
+                raise EnvironmentFailure(
+                    f"{worker.launch.base_url} was not at rest before a case: {rest.reason}; "
+                    "nobody else may use an attached worker while it is tested"
+                )
+            return
+        self.release(worker)
+        if worker.reconfigured or not worker.process.alive():
+            self.fleet.restart(worker)
+        if not self.emptied(worker):
+            self.fleet.restart(worker)
+            self.emptied(worker)
 
     def emptied(self, worker: Worker) -> bool:
         """Device and host are empty now, and storage where there is one; False when that was refused."""
@@ -194,3 +211,10 @@ class WorkerControl:
         for verdict in worker.judge.take_verdicts():
             self.verdicts.append(verdict)
             self.emit(VerdictGiven(verdict))
+
+
+def permitted(operation: ControlOperation, fleet: FleetConfig) -> ControlOperation:
+    """What may be done instead: attached workers are never ended, and changed only where that is allowed."""
+    if fleet.attached and isinstance(operation, Restart):
+        operation = Flush(operation.id, operation.worker)
+    return operation if fleet.starts_empty else Idle(operation.id, operation.worker)

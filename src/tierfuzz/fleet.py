@@ -10,10 +10,11 @@ from types import TracebackType
 
 from tierfuzz.clock import SYSTEM_CLOCK, Clock
 from tierfuzz.engines.base import EngineDriver, Launch
-from tierfuzz.engines.registry import driver_for
+from tierfuzz.engines.registry import driver_of
 from tierfuzz.errors import EnvironmentFailure, RequestFailed, WorkerNotReady
 from tierfuzz.oracles.judge import Judge
 from tierfuzz.program import FleetConfig
+from tierfuzz.worker.attached import AttachedProcess
 from tierfuzz.worker.http import WorkerClient
 from tierfuzz.worker.ports import ReservedPorts
 from tierfuzz.worker.process import WorkerProcess
@@ -33,7 +34,7 @@ class Worker:
 
     index: int
     launch: Launch
-    process: WorkerProcess
+    process: WorkerProcess | AttachedProcess
     client: WorkerClient
     subscriber: EventSubscriber
     judge: Judge
@@ -54,7 +55,7 @@ class Fleet:
         driver: EngineDriver | None = None,
     ) -> None:
         self.config = config
-        self.driver = driver or driver_for(config.engine)
+        self.driver = driver or driver_of(config)
         self.clock = clock
         self.workers: list[Worker] = []
         self._log_dir = log_dir
@@ -94,11 +95,16 @@ class Fleet:
         self._ports.append(ports)
         launch = self.driver.launch(self.config, index, list(ports.numbers))
         env = {**launch.env, **self._storage_env(index)}
-        process = WorkerProcess(launch.command, self._log_dir / f"worker-{index}.log", env)
+        process = self._process(launch, index, env)
         client = WorkerClient(launch.base_url, self.clock, launch.api_key, self.request_bound_s)
         worker = Worker(index, launch, process, client, self._subscribe(launch), self._judge(index))
         self.workers.append(worker)
         process.start()
+
+    def _process(self, launch: Launch, index: int, env: dict[str, str]) -> WorkerProcess | AttachedProcess:
+        if not launch.command:
+            return AttachedProcess(launch.base_url)
+        return WorkerProcess(launch.command, self._log_dir / f"worker-{index}.log", env)
 
     def _storage_env(self, index: int) -> dict[str, str]:
         if not self.config.storage_threshold:
@@ -141,13 +147,14 @@ class Fleet:
         self._hear(worker)
 
     def _hear(self, worker: Worker) -> None:
-        """Its events can be replayed, and arrive live: those of the start, or else those of a flush.
+        """Its events can be replayed, and arrive live: those of the start, or else those of a flush (which a
+        worker that may not be emptied is spared: the preflight has heard it).
 
         A worker whose flushes publish nothing is not refused: that is what the oracles are for.
         """
         started, wait = self.clock.monotonic(), FIRST_WAIT_S
         first = self._newest(worker)
-        while not worker.subscriber.counts["messages"]:
+        while self.config.starts_empty and not worker.subscriber.counts["messages"]:
             self._flush(worker)
             self.clock.sleep(wait)
             wait = min(2 * wait, LONGEST_WAIT_S)

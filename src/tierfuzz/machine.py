@@ -61,6 +61,7 @@ class TierMachine(RuleBasedStateMachine):
         super().__init__()
         self.config = self.fleet or FleetConfig(policy=self.policy, host_ratio=3.0)
         self.runner = self.acquire()
+        self.config = self.runner.fleet.config  # of another engine, or of running workers
         self.sent: list[Generate] = []
         self.done: list[Operation] = []
         self.held: set[int] = set()
@@ -223,9 +224,8 @@ class TierMachine(RuleBasedStateMachine):
     @rule(worker=ops.WORKERS, kind=ops.QUIETS)
     def rest_or_flush(self, worker: int, kind: ops.Quiet) -> None:
         """Idle mostly, flush at times, restart a worker now and then (where a start is not dear)."""
-        if kind is Restart and self.runner.fleet.driver.dear_restarts:
-            kind = Flush
-        self.apply(kind(self.name(), worker % self.config.workers))
+        dear = kind is Restart and self.runner.fleet.driver.dear_restarts
+        self.apply((Flush if dear else kind)(self.name(), worker % self.config.workers))
 
     @precondition(lambda self: self.config.storage_threshold)
     @rule(draw=ops.STORAGE)

@@ -121,13 +121,24 @@ class Detach(msgspec.Struct, frozen=True, tag="detach"):
 Operation = Generate | Fill | Burst | Idle | Flush | Hold | Release | Restart | ClearStorage | Attach | Detach
 
 
+class Attached(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A worker that runs already: its URL and event endpoints (`bind`: it connects to ours)."""
+
+    url: str
+    events: str = ""
+    replay: str = ""
+    topic: str = ""
+    bind: bool = False
+
+
 class FleetConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the workers of a program are: everything needed to start them again. Sizes in tokens.
 
     `storage_threshold`: fewest tokens worth a prefetch from a storage folder of the worker; 0: no storage.
     `patience_s`: seconds until a reply, a flush or rest counts as not coming; 0: as long as suits the engine.
     Real engines only: `engine_version` ("": the driver's own), `cuda_graphs`, `overlap` (of scheduling),
-    `tree_core` (python or rust; "": the version's own).
+    `tree_core` (python or rust; "": the version's own). `attached`: workers that run already, which are
+    emptied and changed only if `destructive`; without, every case uses streams of its own.
     """
 
     engine: str = "sim"
@@ -149,11 +160,18 @@ class FleetConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     cuda_graphs: bool = False
     overlap: bool = True
     tree_core: str = ""
+    attached: tuple[Attached, ...] = ()
+    destructive: bool = False
 
     @property
     def host_tokens(self) -> int:
         """Host pool size in tokens: whole pages of device_tokens * host_ratio plus one page (reference 1)."""
         return (int(self.device_tokens * self.host_ratio) // self.page_size + 1) * self.page_size
+
+    @property
+    def starts_empty(self) -> bool:
+        """Workers may be emptied before a case, so that nothing else is in them."""
+        return self.destructive or not self.attached
 
 
 class Program(msgspec.Struct, frozen=True):

@@ -13,12 +13,13 @@ FILL_BOUND = 3.0  # a filler that waits for an effect sends at most this many ti
 Outputs = Mapping[str, tuple[int, ...]]
 
 
-def resolve(pieces: tuple[Piece, ...], outputs: Outputs) -> tuple[int, ...]:
-    """Token ids of a prompt; a piece of "@ID" is cut from the outputs of request ID."""
+def resolve(pieces: tuple[Piece, ...], outputs: Outputs, own: str = "") -> tuple[int, ...]:
+    """Token ids of a prompt; a piece of "@ID" is cut from the outputs of request ID. `own` goes before the
+    names of streams, so that the same program has other tokens each time."""
     tokens: list[int] = []
     for piece in pieces:
         if not piece.stream.startswith("@"):
-            tokens += tokens_of((piece,))
+            tokens += tokens_of((Piece(own + piece.stream, piece.start, piece.stop),))
             continue
         name = piece.stream[1:]
         if name not in outputs:

@@ -35,26 +35,23 @@ class Runner(WorkerControl):
         super().__init__(fleet, dispatcher or Dispatcher())
         self.requests = 0
         self.case = 0
+        self._own = ""  # before the names of streams, where workers are not emptied
         self._outputs: dict[str, tuple[int, ...]] = {}
         self._prompts: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._seen: list[Observation] = []
 
     # cases -----------------------------------------------------------------------------------------
     def reset(self) -> None:
-        """Empty workers and fresh judges: no case depends on an earlier one."""
+        """Empty workers (or streams that none has seen), fresh judges: no case depends on an earlier one."""
         self.case += 1
+        self._own = "" if self.fleet.config.starts_empty else f"{self.fleet.clock.wall()!r}.{self.case}/"
         self._outputs.clear()
         self._prompts.clear()
         self.verdicts.clear()
         self.tape.clear()
         self.lost = 0
         for worker in self.fleet.workers:
-            self.release(worker)
-            if worker.reconfigured or not worker.process.alive():
-                self.fleet.restart(worker)
-            if not self.emptied(worker):
-                self.fleet.restart(worker)
-                self.emptied(worker)
+            self.clear(worker)
             worker.subscriber.sync()
             worker.subscriber.drain()
             worker.subscriber.take_findings()
@@ -107,7 +104,7 @@ class Runner(WorkerControl):
     # requests --------------------------------------------------------------------------------------
     def _generate(self, operation: Generate) -> None:
         worker = self.worker(operation.worker)
-        tokens = resolve(operation.prompt, self._outputs)
+        tokens = resolve(operation.prompt, self._outputs, self._own)
         self.make_room_for(worker, len(tokens) + operation.outputs)
         at_rest = operation.role in RESTFUL_ROLES and worker.held_tokens is None and self.rest(worker)
         worker.judge.expect(operation, tokens, at_rest=at_rest)
@@ -123,7 +120,7 @@ class Runner(WorkerControl):
         for index in sorted({request.worker for request in operation.requests}):
             worker = self.worker(index)
             mine = [request for request in operation.requests if request.worker == index]
-            made = [(request, resolve(request.prompt, self._outputs)) for request in mine]
+            made = [(request, resolve(request.prompt, self._outputs, self._own)) for request in mine]
             self.make_room_for(worker, sum(len(tokens) + r.outputs for r, tokens in made))
             at_rest = worker.held_tokens is None and self.rest(worker)
             worker.judge.expect_together(made, at_rest=at_rest)
@@ -154,7 +151,7 @@ class Runner(WorkerControl):
 
         All are expected before the first is sent: they share nothing, so no forecast depends on another.
         """
-        made = [(request, resolve(request.prompt, self._outputs)) for request in requests]
+        made = [(request, resolve(request.prompt, self._outputs, self._own)) for request in requests]
         for request, tokens in made:
             worker.judge.expect(request, tokens, at_rest=False)
         calls = [self._call(request, tokens) for request, tokens in made]

@@ -12,6 +12,7 @@ from hypothesis.configuration import set_hypothesis_home_dir
 from rich.console import Console
 
 from tierfuzz.campaign import CampaignConfig, run_campaign
+from tierfuzz.cli.attach import attached_fleet
 from tierfuzz.cli.interrupt import Interrupt
 from tierfuzz.cli.keep import keep, kept_programs
 from tierfuzz.clock import SYSTEM_CLOCK
@@ -26,6 +27,9 @@ from tierfuzz.runevents import Listener
 from tierfuzz.shrinking import MODEST
 
 OUT = Path("tierfuzz-out")
+NOT_EMPTIED = (
+    "Attached workers are not emptied: every case sends streams of its own, and says nothing of older blocks."
+)
 FEWEST_PAGES = 8  # on device: the longest answer is over a page long, and a prompt takes two or three
 FEWEST_TOKENS = 64  # an engine keeps a few tokens to itself
 
@@ -37,6 +41,8 @@ def execute(given: dict[str, Any]) -> ExitCode:
     set_hypothesis_home_dir(folder / "hypothesis")  # it would leave a folder where the user stands
     console = Console(quiet=given["json_"])
     try:
+        if not fleet.starts_empty:
+            console.print(NOT_EMPTIED, highlight=False)
         with Interrupt() as interrupt:
             listeners = [interrupt, *_listeners(console, given["out"] or folder)]
             result = run_campaign(_config(given, fleet, folder), listeners)
@@ -56,6 +62,10 @@ def execute(given: dict[str, Any]) -> ExitCode:
 def fleet_of(given: dict[str, Any]) -> FleetConfig:
     """The fleet that the options describe; UsageError before anything is started."""
     driver_for(given["engine"])
+    if given["worker"]:
+        return attached_fleet(
+            given["worker"], given["events"], given["replay"], given["engine"], given["allow_destructive"]
+        )
     for option in ("device_tokens", "chunked_prefill_size"):
         if given[option] > 0 and given[option] % given["page_size"]:
             raise UsageError(
@@ -96,6 +106,8 @@ def _plant(name: str) -> str:
 
 def _config(given: dict[str, Any], fleet: FleetConfig, folder: Path) -> CampaignConfig:
     policies = WRITE_POLICIES if given["policy"] == "all" else (given["policy"],)
+    if fleet.attached:
+        policies = (fleet.policy,)
     return CampaignConfig(
         fleet,
         policies,

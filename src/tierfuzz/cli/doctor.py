@@ -8,11 +8,10 @@ from collections.abc import Sequence
 import click
 import msgspec
 
-from tierfuzz.clock import SYSTEM_CLOCK
+from tierfuzz.cli.attach import look, nth
 from tierfuzz.errors import ExitCode
 from tierfuzz.preflight.checks import checks
 from tierfuzz.preflight.machine import machine_checks
-from tierfuzz.preflight.probe import api_key, examine
 from tierfuzz.preflight.seen import Check
 
 
@@ -33,7 +32,7 @@ def doctor(worker: tuple[str, ...], events: tuple[str, ...], replay: tuple[str, 
     if not worker:
         found += [("this machine", check) for check in machine_checks()]
     for number, url in enumerate(worker):
-        seen = examine(url, _nth(events, number), _nth(replay, number), SYSTEM_CLOCK, api_key())
+        seen = look(url, nth(events, number), nth(replay, number))
         found += [(url, check) for check in checks(seen)]
     if json_:
         click.echo(msgspec.json.encode([{"where": where, "check": check} for where, check in found]))
@@ -41,10 +40,6 @@ def doctor(worker: tuple[str, ...], events: tuple[str, ...], replay: tuple[str, 
         _print(found)
     failed = any(check.needed and not check.ok for _, check in found)
     sys.exit(int(ExitCode.ENVIRONMENT if failed else ExitCode.HELD))
-
-
-def _nth(values: Sequence[str], number: int) -> str:
-    return values[number] if number < len(values) else ""
 
 
 def _print(found: Sequence[tuple[str, Check]]) -> None:

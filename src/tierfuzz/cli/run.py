@@ -22,6 +22,10 @@ _COUNT = click.IntRange(1)
 @click.option(
     "--engine-arg", multiple=True, help="Real engines: one more word of the command line; repeatable."
 )
+@click.option("--worker", multiple=True, help="URL of a worker that runs already; repeatable.")
+@click.option("--events", multiple=True, help="Its events endpoint, tcp://…, where it does not say.")
+@click.option("--replay", multiple=True, help="Its replay endpoint, where it does not say.")
+@click.option("--allow-destructive", is_flag=True, help="Attached workers may be emptied and changed.")
 @click.option("--policy", type=click.Choice([*WRITE_POLICIES, "all"]), default="all", help="Write policy.")
 @click.option(
     "--profile",

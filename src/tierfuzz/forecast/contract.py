@@ -53,6 +53,7 @@ class Contract:
         self._device = fleet.device_tokens // fleet.page_size
         self._host = fleet.host_tokens // fleet.page_size
         self._storage = fleet.storage_threshold > 0  # prefetches take host pages as nobody can foresee
+        self._starts_empty = fleet.starts_empty
         self.history = history
 
     @property
@@ -63,7 +64,7 @@ class Contract:
     @property
     def never_full(self) -> bool:
         """All pages since the worker was empty fit on host: nothing has ever had to leave it (6.2-3)."""
-        return self.claims and self.history.distinct <= self._host
+        return self.claims and self._starts_empty and self.history.distinct <= self._host
 
     def limit(self, tokens: int, logprob_start: int | None) -> int:
         """Pages that a match may use: the last token is always computed, logprobs cap it (5.1)."""

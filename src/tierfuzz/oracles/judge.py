@@ -46,7 +46,7 @@ class Judge:
         self.view.backs_up_own = fleet.policy != "write_back" and not self.storage.configured
         self.contract = Contract(fleet, self.history)
         stored = self.storage.configured
-        self._stream = Stream(self.docket, self.ledger, self.view, fleet.policy, self.traits, stored)
+        self._stream = Stream(self.docket, self.ledger, self.view, fleet, self.traits, stored)
         self._rest = RestChecks(
             self.docket, fleet, self.ledger, self.view, self._stream, self.history, stored
         )

@@ -118,7 +118,8 @@ class RestChecks:
     def _missing(self) -> list[int] | None:
         """Blocks that must have a host copy by now; None when the policy says nothing here."""
         if self._fleet.policy == "write_back":
-            if self._history.distinct > self._pages[Tier.HOST]:  # a victim may be dropped for want of room
+            full = self._history.distinct > self._pages[Tier.HOST] or not self._fleet.starts_empty
+            if full:  # a victim may be dropped for want of room
                 return None
             return [h for h in self._stream.dropped if self._certain(h, 1)]
         least = 1 if self._fleet.policy == "write_through" else 2

@@ -37,7 +37,7 @@ class StorageWatch:
         self.attached = fleet.storage_threshold > 0
         self.written: set[int] = set()
         self._removed: set[int] = set()  # host copies that left since the last forecast
-        self.foreseeable = fleet.policy == "write_through"
+        self.foreseeable = fleet.policy == "write_through" and fleet.starts_empty
 
     @property
     def configured(self) -> bool:

@@ -8,7 +8,7 @@ from tierfuzz.ledger import Ledger
 from tierfuzz.oracles.burst import BurstWatch
 from tierfuzz.oracles.docket import Docket
 from tierfuzz.oracles.registry import ORACLE_OF_FAULT
-from tierfuzz.program import WritePolicy
+from tierfuzz.program import FleetConfig
 from tierfuzz.traits import Traits
 
 
@@ -20,14 +20,15 @@ class Stream:
         docket: Docket,
         ledger: Ledger,
         view: EventView,
-        policy: WritePolicy,
+        fleet: FleetConfig,
         traits: Traits,
         storage: bool,
     ) -> None:
         self._docket = docket
         self._ledger = ledger
         self._view = view
-        self._policy = policy
+        self._policy = fleet.policy
+        self._foreign = not fleet.starts_empty  # blocks from before may be there: nothing is said of them
         self._traits = traits
         self._storage = storage
         self.watch: BurstWatch | None = None
@@ -63,7 +64,8 @@ class Stream:
     def _watch_stores(self, event: KvEvent) -> None:
         if not isinstance(event, BlockStored) or event.tier is not Tier.DEVICE:
             return
-        self.strangers.update(h for h in event.hashes if not self._view.owners(h))
+        if not self._foreign:
+            self.strangers.update(h for h in event.hashes if not self._view.owners(h))
         if self.watch is not None:
             for h in event.hashes:
                 self.watch.before_store(self._view, h)
@@ -80,7 +82,8 @@ class Stream:
                 self._docket.holds(slug)
 
     def _book(self, single: Batch, operation: str) -> None:
-        anomalies = [a for a in self._ledger.apply(single) if a.slug in ORACLE_OF_FAULT]
+        found = [a for a in self._ledger.apply(single) if a.slug in ORACLE_OF_FAULT]
+        anomalies = [a for a in found if self._ours(a.hash)]
         for anomaly in anomalies[:1]:
             shared = self._view.ambiguous(anomaly.hash)
             self._docket.violation(
@@ -99,12 +102,16 @@ class Stream:
             for slug in ("orphan-parent", "unmatched-removal", "duplicate-store"):
                 self._docket.holds(slug)
 
+    def _ours(self, h: int) -> bool:
+        """A page of some request of this case, or of a worker that was empty before it."""
+        return not self._foreign or bool(self._view.owners(h))
+
     def _judge_order(self, single: Batch, operation: str) -> None:
         """A host store of a backup: device copy still there, or just removed, by policy (reference 4)."""
         event = single.events[0]
         if not isinstance(event, BlockStored) or event.tier is not Tier.HOST or self._storage:
             return
-        wrong = [h for h in event.hashes if self._wrong_order(h)]
+        wrong = [h for h in event.hashes if self._ours(h) and self._wrong_order(h)]
         when = "before" if self._removal_first else "after"
         self._docket.check(
             not wrong,

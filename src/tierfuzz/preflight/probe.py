@@ -15,18 +15,12 @@ from tierfuzz.worker.http import Answer, Call, WorkerClient
 from tierfuzz.worker.rest import settle
 from tierfuzz.worker.subscriber import EventSubscriber
 
-KEY_VARIABLE = "TIERFUZZ_API_KEY"
 ASK_BOUND_S = 10.0
 REQUEST_BOUND_S = 120.0  # the first request of a worker may compile kernels
 REST_BOUND_S = 10.0
 HEAR_BOUND_S = 2.0
 CONFIRMATIONS = 2
 PAGES = 2
-
-
-def api_key() -> str | None:
-    """The key that the environment gives; it is never shown or written down."""
-    return os.environ.get(KEY_VARIABLE) or None
 
 
 def examine(url: str, events: str, replay: str, clock: Clock, key: str | None = None) -> Seen:

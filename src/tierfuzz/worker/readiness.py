@@ -6,6 +6,7 @@ from typing import Any
 
 from tierfuzz.clock import Clock
 from tierfuzz.errors import RequestFailed, WorkerNotReady
+from tierfuzz.worker.attached import AttachedProcess
 from tierfuzz.worker.http import WorkerClient
 from tierfuzz.worker.process import WorkerProcess
 
@@ -15,7 +16,7 @@ EXCHANGE_BOUND_S = 5.0
 
 
 def wait_until_healthy(
-    process: WorkerProcess, client: WorkerClient, clock: Clock, bound_s: float
+    process: WorkerProcess | AttachedProcess, client: WorkerClient, clock: Clock, bound_s: float
 ) -> dict[str, Any]:
     """Wait for /server_info, then /health; returns the info.
 
