@@ -69,6 +69,8 @@ class RestChecks:
 
     def _explained(self, operation: str, spare: int) -> None:
         """At most fl(P+n) pages of a request are stored (6.2-2, O4)."""
+        if not self._fleet.starts_empty:
+            return
         strangers = [h for h in self._stream.strangers if not self._view.owners(h)]
         self._stream.strangers.clear()
         self._docket.check(
