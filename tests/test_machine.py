@@ -41,6 +41,7 @@ def test_a_healthy_fleet_holds() -> None:
 def test_a_planted_fault_is_raised_as_its_oracle_with_the_program() -> None:
     class Faulty(TierMachine):
         fleet = FleetConfig(host_ratio=3.0, plants=("removal-twice",))
+        shrink = None
 
     with pytest.raises(Violation) as caught:
         run_state_machine_as_test(Faulty, settings=FEW)
@@ -48,6 +49,24 @@ def test_a_planted_fault_is_raised_as_its_oracle_with_the_program() -> None:
     assert caught.value.program.operations
     first = caught.value.verdicts[0]
     assert first.seen == first.tries == 3, "the fault is deterministic, so every repetition shows it"
+
+
+def test_a_failing_case_is_raised_small_and_shrunk_once() -> None:
+    class Shrinks(TierMachine):
+        fleet = FleetConfig(host_ratio=3.0, plants=("removal-twice",))
+
+    with pytest.raises(Violation) as caught:
+        run_state_machine_as_test(Shrinks, settings=settings(FEW, max_examples=1))
+    error = caught.value
+    first = error.verdicts[0]
+    assert type(error) is TYPES["unmatched-removal"]
+    assert error.original is not None
+    assert len(error.program.operations) <= 2 < len(error.original.operations)
+    assert error.program.fleet.workers == 1
+    assert first.oracle == "unmatched-removal"
+    assert first.seen == first.tries == 2, "accepted once, checked once; the report is not another search"
+    assert "without any one operation it passes" in str(error)
+    assert error.evidence.events
 
 
 def test_every_oracle_has_an_exception_of_its_own() -> None:

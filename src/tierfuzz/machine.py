@@ -15,11 +15,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-import msgspec
 from hypothesis import target
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from tierfuzz.evidence import evidence_of
+from tierfuzz.machine_failures import confirmed, violation_in
 from tierfuzz.oracles.known import KnownPrefix
 from tierfuzz.profiles import machine_settings, nearest_root
 from tierfuzz.program import (
@@ -37,21 +37,26 @@ from tierfuzz.program import (
 )
 from tierfuzz.runner import Runner
 from tierfuzz.session import SESSIONS
+from tierfuzz.shrink.budget import Limits
+from tierfuzz.shrinking import MODEST
 from tierfuzz.strategies import operations as ops
 from tierfuzz.strategies import prompts
 from tierfuzz.verdict import Verdict
-from tierfuzz.violations import violation_of
 
 MOST_SENT = 24
 MOST_PROMPT_SHARE = 3  # a grown prompt takes at most a third of the device pool
 
 
 class TierMachine(RuleBasedStateMachine):
-    """See the module. `fleet` wins over `policy`; `repeats`: runs of a failing case in all, for "k of n"."""
+    """See the module. `fleet` wins over `policy`; `repeats`: runs of a failing case in all, for "k of n".
+
+    `shrink`: the most that is spent to make a failing case small; None: it is raised as it was run.
+    """
 
     policy: ClassVar[WritePolicy] = "write_through"
     fleet: ClassVar[FleetConfig | None] = None
     repeats: ClassVar[int] = 3
+    shrink: ClassVar[Limits | None] = MODEST
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
@@ -81,7 +86,8 @@ class TierMachine(RuleBasedStateMachine):
         """After the last one: raise for violations, once, with how often they came back."""
         if failed := [verdict for verdict in verdicts if verdict.is_violation]:
             evidence = evidence_of(self.runner.tape)  # before the case is run again
-            raise violation_of(self.confirm(failed), self.program, evidence)
+            verdicts = self.confirm(failed)
+            raise violation_in(self.runner, self.program, verdicts, evidence, self.shrink)
 
     # helpers ---------------------------------------------------------------------------------------
     @property
@@ -91,9 +97,7 @@ class TierMachine(RuleBasedStateMachine):
 
     def confirm(self, failed: list[Verdict]) -> list[Verdict]:
         """Run the case again, so that the verdicts say k of n."""
-        runs = [{v.oracle for v in failed}]
-        runs += [_failed_oracles(self.runner.run(self.program)) for _ in range(self.repeats - 1)]
-        return [_seen(verdict, runs) for verdict in failed]
+        return confirmed(self.runner, self.program, failed, self.repeats)
 
     def name(self) -> str:
         """An id for the next operation."""
@@ -239,12 +243,3 @@ class TierMachine(RuleBasedStateMachine):
         worker %= self.config.workers
         self.apply((Release if worker in self.held else Hold)(self.name(), worker))
         self.held ^= {worker}
-
-
-def _failed_oracles(verdicts: list[Verdict]) -> set[str]:
-    return {verdict.oracle for verdict in verdicts if verdict.is_violation}
-
-
-def _seen(verdict: Verdict, runs: list[set[str]]) -> Verdict:
-    times = sum(verdict.oracle in run for run in runs)
-    return msgspec.structs.replace(verdict, seen=times, tries=len(runs))

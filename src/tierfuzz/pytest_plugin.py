@@ -121,6 +121,8 @@ def _hand_over(item: pytest.Item, violation: Violation) -> str:
     write_handover(folder, *found)
     path = folder.with_name(f"{name}.json")
     path.write_bytes(dump_program(violation.program))
+    if violation.original is not None:
+        folder.with_name(f"{name}-full.json").write_bytes(dump_program(violation.original))
     return f"{short_text(*found, folder)}\nagain:   tierfuzz replay {path}"
 
 

@@ -14,15 +14,21 @@ NOTHING = Evidence()
 
 class Violation(AssertionError):
     """A check failed; `verdicts` are all violations of the case, `program` what was done, `evidence` what is
-    known of that run."""
+    known of that run; `original`: the program that was shrunk to this one, or None."""
 
     def __init__(
-        self, message: str, verdicts: Sequence[Verdict], program: Program, evidence: Evidence = NOTHING
+        self,
+        message: str,
+        verdicts: Sequence[Verdict],
+        program: Program,
+        evidence: Evidence = NOTHING,
+        original: Program | None = None,
     ) -> None:
         super().__init__(message)
         self.verdicts = list(verdicts)
         self.program = program
         self.evidence = evidence
+        self.original = original
 
 
 def _type_of(slug: str) -> type[Violation]:
@@ -33,10 +39,17 @@ def _type_of(slug: str) -> type[Violation]:
 TYPES: dict[str, type[Violation]] = {slug: _type_of(slug) for slug in ORACLES}
 
 
-def violation_of(verdicts: Sequence[Verdict], program: Program, evidence: Evidence = NOTHING) -> Violation:
-    """The exception for the first violation of a case."""
+def violation_of(
+    verdicts: Sequence[Verdict],
+    program: Program,
+    evidence: Evidence = NOTHING,
+    original: Program | None = None,
+    more: str = "",
+) -> Violation:
+    """The exception for the first violation of a case; `more` is said after it."""
     first = verdicts[0]
-    return TYPES[first.oracle](describe(first), verdicts, program, evidence)
+    message = "\n".join([describe(first), more]).rstrip("\n")
+    return TYPES[first.oracle](message, verdicts, program, evidence, original)
 
 
 def describe(verdict: Verdict) -> str:

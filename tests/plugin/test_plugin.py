@@ -58,12 +58,14 @@ def test_a_violation_leaves_its_program(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("--hypothesis-profile=ci")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*UnmatchedRemovalViolation*", "*tierfuzz replay *"])
-    folder, program = sorted((pytester.path / "tierfuzz-out").iterdir())
+    folder, whole, program = sorted((pytester.path / "tierfuzz-out").iterdir())
     assert program.name == f"{folder.name}.json" == "test_faulty.py-TestFaulty-runTest.json"
     assert (folder / "program.json").read_bytes() == program.read_bytes()
     assert "unmatched-removal" in (folder / "verdict.txt").read_text()
     assert "removal-twice" in load_program(program).fleet.plants
-    assert load_program(program).operations
+    assert 0 < len(load_program(program).operations) < len(load_program(whole).operations)
+    assert whole.name == f"{folder.name}-full.json"
+    result.stdout.fnmatch_lines(["*without any one operation it passes*"])
 
 
 def test_the_gpu_profile_skips_with_one_reason_without_a_gpu(
