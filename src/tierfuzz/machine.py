@@ -20,6 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from tierfuzz.evidence import evidence_of
 from tierfuzz.machine_failures import confirmed, violation_in
+from tierfuzz.machine_storage import StorageRules
 from tierfuzz.oracles.known import KnownPrefix
 from tierfuzz.profiles import machine_settings, nearest_root
 from tierfuzz.program import (
@@ -47,7 +48,7 @@ MOST_SENT = 24
 MOST_PROMPT_SHARE = 3  # a grown prompt takes at most a third of the device pool
 
 
-class TierMachine(RuleBasedStateMachine):
+class TierMachine(StorageRules, RuleBasedStateMachine):
     """See the module. `fleet` wins over `policy`; `repeats`: runs of a failing case in all, for "k of n".
 
     `shrink`: the most that is spent to make a failing case small; None: it is raised as it was run.
@@ -230,12 +231,6 @@ class TierMachine(RuleBasedStateMachine):
         """Idle mostly, flush at times, restart a worker now and then (where a start is not dear)."""
         dear = kind is Restart and self.runner.fleet.driver.dear_restarts
         self.apply((Flush if dear else kind)(self.name(), worker % self.config.workers))
-
-    @precondition(lambda self: self.config.storage_threshold)
-    @rule(draw=ops.STORAGE)
-    def storage_control(self, draw: ops.StorageDraw) -> None:
-        """Empty storage, detach it, attach it again, with another write policy at times."""
-        self.apply(ops.storage_control(self.config, self.name(), draw))
 
     @rule(worker=ops.WORKERS)
     def hold_or_release(self, worker: int) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tierfuzz.model.engine import Engine
 from tierfuzz.model.faults import Fault
 from tierfuzz.model.node import Node
-from tierfuzz.model.request import Active
+from tierfuzz.model.request import Active, Gauges
 from tierfuzz.observation import TierSplit
 
 Account = tuple[int, TierSplit | None]
@@ -117,3 +118,24 @@ class DeclinedLoadCredited(Fault):
         if loaded or not host_tokens:
             return total, split
         return total, TierSplit(max(0, total - host_tokens), host_tokens)
+
+
+class BookedOnTheWrongTier(Fault):
+    """The host pages that a demoted node keeps are booked as free: on device, and on host."""
+
+    oracle = "pool-levels"
+    source = "T15, NVIDIA/TensorRT-LLM#12834"
+
+    def __init__(self) -> None:
+        self.pages = 0
+
+    def demote(self, engine: Engine, inner: Callable[[Node], None], node: Node) -> None:
+        """The counters of the node's new tier are changed where its old one was meant."""
+        del engine
+        inner(node)
+        self.pages += len(node)
+
+    def gauges(self, engine: Engine, inner: Callable[[], Gauges]) -> Gauges:
+        """Levels by those counters."""
+        levels, tokens = inner(), self.pages * engine.config.page_size
+        return replace(levels, device_free=levels.device_free + tokens, host_used=levels.host_used - tokens)

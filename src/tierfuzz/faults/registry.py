@@ -7,10 +7,20 @@ import inspect
 from pathlib import Path
 
 from tierfuzz.errors import UsageError
-from tierfuzz.faults import accounting, lifecycle, prefetch, publisher, storage, tree
+from tierfuzz.faults import (
+    accounting,
+    backup,
+    hosting,
+    lifecycle,
+    lookup,
+    prefetch,
+    publisher,
+    storage,
+    tree,
+)
 from tierfuzz.model.faults import Fault
 
-_MODULES = (tree, publisher, accounting, lifecycle, storage, prefetch)
+_MODULES = (tree, backup, hosting, lookup, publisher, accounting, lifecycle, storage, prefetch)
 _CLASSES: tuple[type[Fault], ...] = tuple(
     value
     for module in _MODULES

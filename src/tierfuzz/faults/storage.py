@@ -23,6 +23,50 @@ class StorageForgets(Fault):
         del engine, inner, node
 
 
+class HeadNeverStored(Fault):
+    """Nodes that begin a prefix are never written to storage, where look-ups count from the first page."""
+
+    oracle = "storage-miss"
+    source = "T13, sgl-project/sglang#26886"
+
+    def write_storage(self, engine: Engine, inner: Callable[[Node], None], node: Node) -> None:
+        """Write tails only."""
+        del engine
+        if node.parent is not None and not node.parent.is_root:
+            inner(node)
+
+
+class FetchAnchorStale(Fault):
+    """What was fetched from storage below a node that a split has made is dropped: its id is not known."""
+
+    oracle = "storage-miss"
+    source = "T12, sgl-project/sglang#36834"
+
+    def __init__(self) -> None:
+        self.unknown: set[Node] = set()
+
+    def split(self, engine: Engine, inner: Callable[[Node, int], Node], node: Node, pages: int) -> Node:
+        """The upper half is in no table of ids."""
+        del engine
+        upper = inner(node, pages)
+        self.unknown.add(upper)
+        return upper
+
+    def refill(
+        self,
+        engine: Engine,
+        inner: Callable[[Node, PageRun, list[int]], int],
+        anchor: Node,
+        run: PageRun,
+        slots: list[int],
+    ) -> int:
+        """Drop the span when its anchor is not found."""
+        if anchor not in self.unknown:
+            return inner(anchor, run, slots)
+        engine.cache.host.give(slots)
+        return len(run)
+
+
 class StorageBelowThreshold(Fault):
     """A prefetch that is not worth it is made all the same."""
 

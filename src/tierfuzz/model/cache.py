@@ -72,11 +72,13 @@ class TieredCache(Eviction):
     def backup(self, node: Node) -> bool:
         """Issue the copy of a node to host; False when it is skipped or the host has no room (4)."""
         assert node.parent is not None
-        if not self._may_back_up(node) or not self.reserve_host(len(node)):
-            node.failed = True
-            return False
-        self.issue_backup(node)
-        return True
+        self.lock(node.parent)  # its own host copy is no room for this one
+        copied = self._may_back_up(node) and self.reserve_host(len(node))
+        self.unlock(node.parent)
+        if copied:
+            self.issue_backup(node)
+        node.failed = not copied
+        return copied
 
     def issue_backup(self, node: Node) -> None:
         """Host slots are taken now, the host store goes out at the ack; the device copy is pinned."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 
 from tierfuzz.events import Tier
 from tierfuzz.model.node import Node
@@ -136,26 +137,49 @@ class Eviction(CacheState):
         """Host pages that an eviction could free at most."""
         blocked: set[int] = set()
         for node in self.tree.nodes():
-            if not (
-                node.host_only and not node.pins and not (node.staged and self.rules.staged_host_protected)
-            ):
+            if not self._spare(node) and (node.backed or not self._reclaims):
                 blocked.update(id(step) for step in node.path())
-        return sum(len(n) for n in self.tree.nodes() if id(n) not in blocked)
+        return sum(len(n) for n in self.tree.nodes() if n.backed and id(n) not in blocked)
+
+    def _spare(self, node: Node) -> bool:
+        """The host copy may go, as far as the node itself is concerned."""
+        staged = node.staged and self.rules.staged_host_protected
+        return (node.host_only or self._mirror(node)) and not node.pins and not staged
+
+    @property
+    def _reclaims(self) -> bool:
+        return self.rules.mirrors_reclaimable and self.config.policy != "write_back"
+
+    def _mirror(self, node: Node) -> bool:
+        """A second copy that may be given up: nobody uses the node."""
+        return self._reclaims and node.backed and node.device is not None and not node.lock
 
     def evict_host(self, pages: int) -> int:
         """Free at least `pages` pages of host-only nodes where possible; returns the pages freed (5.7)."""
+        freed = self._evict_host_leaves(pages, self._host_victim, self.remove_host)
+        if freed < pages and self._reclaims:
+            freed += self._evict_host_leaves(pages - freed, self._mirror_victim, self.free_host)
+        self.counters["host_evicted_tokens"] += freed * self.page_size
+        return freed
+
+    def _evict_host_leaves(
+        self, pages: int, victim: Callable[[Node], bool], evict: Callable[[Node], None]
+    ) -> int:
         freed = 0
-        heap = [(n.stamp, n.run.hashes[0], n) for n in self.tree.nodes() if self._host_victim(n)]
+        heap = [(n.stamp, n.run.hashes[0], n) for n in self.tree.nodes() if victim(n)]
         heapq.heapify(heap)
         while heap and freed < pages:
             node = heapq.heappop(heap)[2]
             parent = node.parent
             freed += len(node)
-            self.remove_host(node)
-            if parent is not None and self.rules.parent_joins_host and self._host_victim(parent):
+            evict(node)
+            if parent is not None and self.rules.parent_joins_host and victim(parent):
                 heapq.heappush(heap, (parent.stamp, parent.run.hashes[0], parent))
-        self.counters["host_evicted_tokens"] += freed * self.page_size
         return freed
+
+    def _mirror_victim(self, node: Node) -> bool:
+        """Second copies, children first: a copy whose parent has none could not be reached."""
+        return self._mirror(node) and self._spare(node) and not any(c.backed for c in node.children.values())
 
     def _host_victim(self, node: Node) -> bool:
         if node.is_root or not node.host_only or node.pins:

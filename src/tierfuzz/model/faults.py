@@ -62,6 +62,7 @@ SEAMS: dict[str, str] = {
     "outgoing": "engine",
     "reply": "engine",
     "tick": "engine",
+    "gauges": "engine",
     "send": "publisher",
 }
 

@@ -36,6 +36,7 @@ class Rules:
     storage_lands_at_root: bool = False  # B6b, B17: a prefetch at the root lands in no namespace
     storage_by_span: bool = True  # off: a refilled page counts as storage wherever it lies (5.8)
     storage_evicts_full: bool = False  # B18: a prefetch evicts host by its length
+    mirrors_reclaimable: bool = True  # off: T10, a host below the device fills up with second copies for good
     # plain rules -----------------------------------------------------------------------------------
     match_keeps_last: int = 1  # 5.1: tokens at the end of a prompt that are always computed
     logprob_caps: bool = True  # 5.1
@@ -102,9 +103,11 @@ SGLANG_0_5_17 = Rules(
     storage_lands_at_root=True,
     storage_evicts_full=True,
     storage_by_span=False,
+    mirrors_reclaimable=False,
 )
 
 SGLANG_0_5_23 = Rules(
+    mirrors_reclaimable=False,
     refresh_remainder=True,
     exact_fit_evicts=True,
     decode_reserves_always=True,

@@ -1,7 +1,4 @@
-"""The judge of one worker: told in order what was sent, seen and proved, it says what does not fit.
-
-Pure: the runner feeds it. Everything it claims is about one worker and one rank.
-"""
+"""The judge of one worker (rank 0): told in order what was sent, seen and proved, it says what is wrong."""
 
 from __future__ import annotations
 
@@ -158,7 +155,8 @@ class Judge:
         outputs = len(seen.output_ids)
         sure = (len(expected.tokens) + max(0, outputs - 1)) // self.fleet.page_size
         self.history.complete(expected.namespace, hashes[:sure], expected.operation, expected.began)
-        self._rest.completed(hashes[: len(expected.tokens) // self.fleet.page_size], expected.began)
+        prompt = hashes[: len(expected.tokens) // self.fleet.page_size]
+        self._rest.completed(prompt, expected.began, lone=expected.view is not None)
         self._known.add(generate, expected.tokens, expected.hashes)
 
     # what the worker said --------------------------------------------------------------------------

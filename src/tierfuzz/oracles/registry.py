@@ -72,6 +72,11 @@ _ALL = (
         "charged than events claim.",
     ),
     Oracle(
+        "pool-levels",
+        Scope.AT_REST,
+        "The levels that a worker reports do not fit its pools: below zero, above the pool, or more in all.",
+    ),
+    Oracle(
         "overlap-miss",
         Scope.AT_REST,
         "Pages that were in the tree before a burst and never left it were not served to a request of it.",

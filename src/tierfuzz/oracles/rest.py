@@ -39,11 +39,13 @@ class RestChecks:
         }
         self._hits: Counter[int] = Counter()  # completed requests over a block while it was on device
         self._gone: dict[int, int] = {}  # block: number of the newest request when it left the device
+        self._newest: tuple[int, tuple[int, ...]] = (0, ())
 
-    def completed(self, hashes: tuple[int, ...], began: int) -> None:
+    def completed(self, hashes: tuple[int, ...], began: int, lone: bool) -> None:
         """A request has inserted these blocks; those that left the device meanwhile may have come back since
-        without being counted (a chunk of an aborted request)."""
+        without being counted (a chunk of an aborted request). `lone`: it ran from rest, and nothing else."""
         self._hits.update(h for h in hashes if self._gone.get(h, 0) < began)
+        self._newest = (began, hashes if lone else ())
 
     def follow(self, event: KvEvent) -> None:
         """An event of the worker."""
@@ -64,7 +66,7 @@ class RestChecks:
         self._explained(operation, spare)
         if just_flushed:
             self._empty(operation)
-        if self._pages[Tier.HOST] >= self._pages[Tier.DEVICE] and not self._storage:
+        if not self._storage:
             self._backup(operation)
 
     def _explained(self, operation: str, spare: int) -> None:
@@ -119,6 +121,8 @@ class RestChecks:
 
     def _missing(self) -> list[int] | None:
         """Blocks that must have a host copy by now; None when the policy says nothing here."""
+        if self._pages[Tier.HOST] < self._pages[Tier.DEVICE]:
+            return self._missing_of_newest()
         if self._fleet.policy == "write_back":
             full = self._history.distinct > self._pages[Tier.HOST] or not self._fleet.starts_empty
             if full:  # a victim may be dropped for want of room
@@ -126,6 +130,14 @@ class RestChecks:
             return [h for h in self._stream.dropped if self._certain(h, 1)]
         least = 1 if self._fleet.policy == "write_through" else 2
         return [h for h in self._stream.uncopied if self._certain(h, least)]
+
+    def _missing_of_newest(self) -> list[int] | None:
+        """Host below device: copies of what was used before give way to those of the newest request (T10)."""
+        number, hashes = self._newest
+        fits = self._history.longest <= self._pages[Tier.HOST]
+        if self._fleet.policy != "write_through" or number != self._history.number or not hashes or not fits:
+            return None
+        return [h for h in hashes if h in self._stream.uncopied and self._certain(h, 1)]
 
     def _certain(self, h: int, least: int) -> bool:
         return self._hits[h] >= least and not self._view.ambiguous(h)
@@ -139,9 +151,25 @@ class RestChecks:
         if free is not None and evictable is not None:
             self._nothing("locked device tokens", self._fleet.device_tokens - free - evictable, operation)
         used = metrics.get("sglang:hicache_host_used_tokens")
+        self._levels(free, evictable, used, operation)
         if used is not None:
             claimed = self._ledger.tier_copies(Tier.HOST) * self._fleet.page_size
             self._nothing("host tokens used beyond those that events claim", used - claimed, operation)
+
+    def _levels(
+        self, free: float | None, evictable: float | None, used: float | None, operation: str
+    ) -> None:
+        """0 <= each level <= its pool; what is free and what is cached are different tokens."""
+        device = (
+            ("device tokens free", free),
+            ("device tokens free or evictable", (free or 0) + (evictable or 0)),
+        )
+        known = [(what, value, self._fleet.device_tokens) for what, value in device if value is not None]
+        if used is not None:
+            known.append(("host tokens used", used, self._fleet.host_tokens))
+        wrong = [f"{what}: {value:g} of {pool}" for what, value, pool in known if not 0 <= value <= pool]
+        if known:
+            self._docket.check(not wrong, "pool-levels", operation, "; ".join(wrong))
 
     def _nothing(self, what: str, value: float | None, operation: str) -> None:
         if value is not None:

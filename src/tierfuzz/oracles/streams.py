@@ -35,12 +35,14 @@ class Stream:
         self.strangers: set[int] = set()  # stored on device, in no request that is known yet
         self.uncopied: set[int] = set()  # device-resident blocks without an announced host copy
         self.dropped: set[int] = set()  # left the device without one
+        self._below: dict[int, set[int]] = {}  # blocks that were ever stored right after one
 
     def clear(self) -> None:
         """The worker is empty."""
         self.strangers.clear()
         self.uncopied.clear()
         self.dropped.clear()
+        self._below.clear()
 
     def apply(self, batch: Batch, operation: str) -> None:
         """Judge and book one batch; `operation` is the one under way."""
@@ -55,6 +57,7 @@ class Stream:
         for event in batch.events:
             single = Batch(batch.seq, batch.ts, batch.rank, (event,))
             self._judge_order(single, operation)
+            self._judge_leaf_first(single, operation)
             self._watch_stores(event)
             self._book(single, operation)
             self._view.apply(single)
@@ -122,6 +125,30 @@ class Stream:
             facts={"policy": self._policy, "blocks": len(wrong)},
         )
 
+    def _judge_leaf_first(self, single: Batch, operation: str) -> None:
+        """A host copy leaves after those below it, which no match reaches without it. Not under write_back,
+        where a lost subtree is announced from its top (reference 4, drop)."""
+        event = single.events[0]
+        if not isinstance(event, BlockRemoved) or event.tier is not Tier.HOST:
+            return
+        if self._storage or self._policy == "write_back":
+            return
+        wrong = [h for h in event.hashes if self._below_on_host(h, event.hashes)]
+        self._docket.check(
+            not wrong,
+            "event-order",
+            operation,
+            f"batch {single.seq}: block {wrong[0] if wrong else 0} leaves the host before what hangs below "
+            "it there",
+            facts={"policy": self._policy, "blocks": len(wrong)},
+        )
+
+    def _below_on_host(self, h: int, together: tuple[int, ...]) -> bool:
+        children = [child for child in self._below.get(h, ()) if child not in together]
+        return not self._view.ambiguous(h) and any(
+            self._view.on_host(child) and not self._view.ambiguous(child) for child in children
+        )
+
     @property
     def _removal_first(self) -> bool:
         return self._policy == "write_back" and self._traits.removal_first
@@ -134,6 +161,9 @@ class Stream:
     def _follow(self, single: Batch) -> None:
         event = single.events[0]
         if isinstance(event, BlockStored):
+            for parent, child in zip((event.parent, *event.hashes), event.hashes, strict=False):
+                if parent is not None:
+                    self._below.setdefault(parent, set()).add(child)
             if event.tier is Tier.DEVICE:
                 self.uncopied.update(h for h in event.hashes if not self._view.on_host(h))
             elif event.tier is Tier.HOST:

@@ -1,0 +1,40 @@
+"""Rules of the state machine for fleets that have a storage tier."""
+
+from __future__ import annotations
+
+from hypothesis.stateful import precondition, rule
+
+from tierfuzz.program import FleetConfig, Flush, Generate, Operation
+from tierfuzz.strategies import operations as ops
+
+
+class StorageRules:
+    """A part of the machine, which has the rest."""
+
+    config: FleetConfig
+    sent: list[Generate]
+
+    def name(self) -> str:
+        """An id for the next operation."""
+        raise NotImplementedError
+
+    def apply(self, operation: Operation) -> None:
+        """Carry out one operation."""
+        raise NotImplementedError
+
+    @precondition(lambda self: self.sent and self.config.storage_threshold)
+    @rule(draw=ops.FORKS)
+    def split_from_storage(self, draw: ops.ForkDraw) -> None:
+        """Two prompts that share a part come back from storage, the second below a node that it splits."""
+        twig = ops.fork(self.config, self.sent, self.name(), draw)
+        branch = ops.picked(self.sent, draw[0])
+        self.apply(twig)
+        self.apply(Flush(self.name(), branch.worker))
+        for request in (branch, twig):
+            self.apply(ops.again(request, self.name(), "repeat"))
+
+    @precondition(lambda self: self.config.storage_threshold)
+    @rule(draw=ops.STORAGE)
+    def storage_control(self, draw: ops.StorageDraw) -> None:
+        """Empty storage, detach it, attach it again, with another write policy at times."""
+        self.apply(ops.storage_control(self.config, self.name(), draw))
