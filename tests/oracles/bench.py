@@ -147,7 +147,7 @@ def observation_of(generate: Generate, tokens: tuple[int, ...], reply: Reply) ->
 
 
 def allowed(profile: str, policy: WritePolicy, shape: Shape) -> set[str]:
-    """Known defects of a profile: B6c and B7 anywhere, E5 under write_back, B5 on small pages."""
+    """Known defects of a profile: B6c and B7 anywhere, E5 under write_back, B5 on small pages, T10 on small hosts."""
     if profile == "default":
         return set()
     known = {"duplicate-store", "unmatched-removal"}
@@ -155,4 +155,6 @@ def allowed(profile: str, policy: WritePolicy, shape: Shape) -> set[str]:
         known.add("orphan-parent")
     if shape.page_size < 10:
         known.add("split-sum")
+    if shape.host_ratio < 1 and policy == "write_through":
+        known.add("no-backup")
     return known

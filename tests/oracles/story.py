@@ -11,7 +11,7 @@ from tierfuzz.events import AllBlocksCleared, Batch, BlockRemoved, BlockStored, 
 from tierfuzz.hashing import page_hashes
 from tierfuzz.observation import Observation, TierSplit
 from tierfuzz.oracles.judge import Judge
-from tierfuzz.program import FleetConfig, Generate
+from tierfuzz.program import FleetConfig, Generate, WritePolicy
 from tierfuzz.prompts import Piece, tokens_of
 
 PAGE = 16
@@ -49,10 +49,16 @@ def fresh(stream: str, pages: int) -> list[KvEvent]:
 
 
 class Story:
-    """One worker of 64 device pages under write_through, told to a judge."""
+    """One worker of 64 device pages, told to a judge."""
 
-    def __init__(self, host_ratio: float = 2.0, storage_threshold: int = 0) -> None:
+    def __init__(
+        self,
+        host_ratio: float = 2.0,
+        storage_threshold: int = 0,
+        policy: WritePolicy = "write_through",
+    ) -> None:
         self.fleet = FleetConfig(
+            policy=policy,
             workers=1,
             page_size=PAGE,
             device_tokens=DEVICE_PAGES * PAGE,

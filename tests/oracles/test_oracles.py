@@ -194,6 +194,19 @@ def request_still_running(planted: bool) -> Story:
     return story
 
 
+@case("pool-levels")
+def more_free_than_the_pool_has(planted: bool) -> Story:
+    story = Story()
+    story.prime("p")
+    levels = {
+        "sglang:kv_available_tokens": (60 + 8 * planted) * 16.0,
+        "sglang:kv_evictable_tokens": 4 * 16.0,
+        "sglang:hicache_host_used_tokens": 4 * 16.0,
+    }
+    story.judge.gauges(levels)
+    return story
+
+
 # bursts --------------------------------------------------------------------------------------------
 @case("overlap-miss")
 def prefix_recomputed_in_a_burst(planted: bool) -> Story:

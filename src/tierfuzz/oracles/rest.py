@@ -160,13 +160,14 @@ class RestChecks:
         self, free: float | None, evictable: float | None, used: float | None, operation: str
     ) -> None:
         """0 <= each level <= its pool; what is free and what is cached are different tokens."""
-        device = (
-            ("device tokens free", free),
-            ("device tokens free or evictable", (free or 0) + (evictable or 0)),
+        cached = None if free is None or evictable is None else free + evictable
+        device, host = self._fleet.device_tokens, self._fleet.host_tokens
+        levels = (
+            ("device tokens free", free, device),
+            ("device tokens free or evictable", cached, device),
+            ("host tokens used", used, host),
         )
-        known = [(what, value, self._fleet.device_tokens) for what, value in device if value is not None]
-        if used is not None:
-            known.append(("host tokens used", used, self._fleet.host_tokens))
+        known = [(what, value, pool) for what, value, pool in levels if value is not None]
         wrong = [f"{what}: {value:g} of {pool}" for what, value, pool in known if not 0 <= value <= pool]
         if known:
             self._docket.check(not wrong, "pool-levels", operation, "; ".join(wrong))
