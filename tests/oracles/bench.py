@@ -147,7 +147,7 @@ def observation_of(generate: Generate, tokens: tuple[int, ...], reply: Reply) ->
 
 
 def allowed(profile: str, policy: WritePolicy, shape: Shape) -> set[str]:
-    """Known defects of a profile: B6c and B7 anywhere, E5 under write_back, B5 on small pages, T10 on small hosts."""
+    """Known defects: B6c, B7 anywhere, E5 under write_back, B5 on small pages, T10 on small hosts."""
     if profile == "default":
         return set()
     known = {"duplicate-store", "unmatched-removal"}
