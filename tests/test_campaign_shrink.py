@@ -6,28 +6,52 @@ from pathlib import Path
 
 import pytest
 
+from tierfuzz import campaign_shrink
 from tierfuzz.campaign import CampaignConfig, run_campaign
 from tierfuzz.campaign_results import Failure, PolicyResult
-from tierfuzz.campaign_shrink import first_of_each_oracle
 from tierfuzz.errors import ExitCode
+from tierfuzz.evidence import Evidence
+from tierfuzz.fleet import Fleet
 from tierfuzz.program import FleetConfig, Program
-from tierfuzz.runevents import CaseEnded, OperationDone, RunEvent, ShrinkStep
+from tierfuzz.runevents import CaseEnded, Dispatcher, OperationDone, RunEvent, ShrinkStep
 from tierfuzz.shrink.budget import Limits
-from tierfuzz.shrinking import MODEST
+from tierfuzz.shrink.result import ShrinkResult
+from tierfuzz.shrinking import MODEST, FleetRuns, Ran, ShrinkConfig, Shrunk
 from tierfuzz.verdict import Outcome, Verdict
 
 FLEET = FleetConfig(host_ratio=3.0, plants=("swapped-order",))
 
 
-def failure(*oracles: str) -> Failure:
-    verdicts = [Verdict(oracle, Outcome.VIOLATION, 0, f"op{n}", "m") for n, oracle in enumerate(oracles)]
-    return Failure(verdicts, Program(FLEET, ()))
+class Shrunken:
+    """Stands in for shrink(): every small program violates what it is asked for, and these oracles."""
+
+    def __init__(self, *also: str) -> None:
+        self.asked: list[str] = []
+        self._also = also
+
+    def __call__(
+        self, program: Program, _runs: FleetRuns, _config: ShrinkConfig, verdict: Verdict, **_: object
+    ) -> Shrunk:
+        self.asked.append(verdict.oracle)
+        result = ShrinkResult(program, verdict, 9, 9, 9, 1.0, True, (), 2, 2)
+        return Shrunk(result, Ran(program, [verdict, *map(about, self._also)], Evidence()))
 
 
-def test_the_first_failure_of_each_oracle_is_shrunk() -> None:
-    one, two, three = failure("content", "host-miss"), failure("host-miss"), failure("host-miss", "hang")
-    chosen = [(found, verdict.oracle) for found, verdict in first_of_each_oracle([one, two, three])]
-    assert chosen == [(one, "content"), (three, "hang")]
+def about(oracle: str) -> Verdict:
+    return Verdict(oracle, Outcome.VIOLATION, 0, "op1", "m")
+
+
+def test_each_oracle_is_shrunk_once_unless_a_small_program_shows_it(
+    monkeypatch: pytest.MonkeyPatch, sim_fleet: Fleet, tmp_path: Path
+) -> None:
+    shrunken = Shrunken("no-backup")
+    monkeypatch.setattr(campaign_shrink, "shrink", shrunken)
+    cases = [["content", "host-miss"], ["content"], ["host-miss", "no-backup"], ["no-backup"]]
+    result = PolicyResult("write_through")
+    result.failures = [Failure([about(oracle) for oracle in case], Program(FLEET, ())) for case in cases]
+    campaign_shrink.shrink_failures(result, sim_fleet, MODEST, Dispatcher(), tmp_path)
+    assert shrunken.asked == ["content", "host-miss"]
+    assert [failure.shrunk is not None for failure in result.failures] == [True, False, True, False]
 
 
 class Recorder:
@@ -59,7 +83,8 @@ def test_a_campaign_shrinks_what_it_found_and_counts_no_candidate(tmp_path: Path
     assert small.verdict.oracle == found.failures[0].verdicts[0].oracle
     assert small.minimal is True
     assert small.length < len(found.failures[0].program.operations)
-    assert all(later.shrunk is None for later in found.failures[1:])
+    oracles = [one.shrunk.result.verdict.oracle for one in found.failures if one.shrunk is not None]
+    assert len(oracles) == len(set(oracles))
     assert found.operations == sum(isinstance(event, OperationDone) for event in recorder.events)
     assert found.examples == sum(isinstance(event, CaseEnded) for event in recorder.events)
 

@@ -1,4 +1,4 @@
-"""Shrinks what a campaign found: the first failing case of each oracle, within a modest budget."""
+"""Shrinks what a campaign found: the first failing case of each oracle that no small program shows yet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tierfuzz.fleet import Fleet
 from tierfuzz.runevents import Dispatcher
 from tierfuzz.shrink.budget import Limits
 from tierfuzz.shrinking import FleetRuns, ShrinkConfig, shrink
-from tierfuzz.verdict import Verdict
 
 AS_LONG_AS = 3  # failures together take at most as long as so many, each with its whole budget
 
@@ -23,25 +22,25 @@ def shrink_failures(
 ) -> None:
     """Give failures their `shrunk`, on the fleet of the campaign. Ctrl-C ends it, and the campaign."""
     started = SYSTEM_CLOCK.monotonic()
+    shown: set[str] = set()
     with FleetRuns(logs, fleet) as runs:
-        for failure, verdict in first_of_each_oracle(result.failures):
+        for failure in result.failures:
+            verdict = next((verdict for verdict in failure.verdicts if verdict.oracle not in shown), None)
+            if verdict is None:
+                continue
             config = ShrinkConfig(_left(limits, SYSTEM_CLOCK.monotonic() - started))
             with suppress(EnvironmentFailure):  # what was found is worth more than to make it small
                 failure.shrunk = shrink(failure.program, runs, config, verdict, listeners=dispatcher)
+            shown |= {verdict.oracle} | shown_by(failure)
             if failure.shrunk is not None and failure.shrunk.result.stopped == "interrupted":
                 raise KeyboardInterrupt
 
 
-def first_of_each_oracle(failures: list[Failure]) -> list[tuple[Failure, Verdict]]:
-    """Failures with an oracle that none before violated, and the first such verdict of each."""
-    seen: set[str] = set()
-    found = []
-    for failure in failures:
-        fresh = [verdict for verdict in failure.verdicts if verdict.oracle not in seen]
-        seen |= {verdict.oracle for verdict in failure.verdicts}
-        if fresh:
-            found.append((failure, fresh[0]))
-    return found
+def shown_by(failure: Failure) -> set[str]:
+    """Oracles that the small program of a failure violates."""
+    if failure.shrunk is None or failure.shrunk.ran is None:
+        return set()
+    return {verdict.oracle for verdict in failure.shrunk.ran.verdicts}
 
 
 def _left(limits: Limits, spent: float) -> Limits:
