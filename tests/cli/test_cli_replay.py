@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tierfuzz.cli import replay as module
-from tierfuzz.cli.programs import accused_in, load_any, on_engine
+from tierfuzz.cli.programs import accused_in, changes, load_any, on_engine, on_workers
 from tierfuzz.errors import FormatError, UsageError, WorkerDied
 from tierfuzz.journal import Journal
-from tierfuzz.program import FleetConfig, Flush, Idle, Program, dump_program
+from tierfuzz.program import Attached, FleetConfig, Flush, Idle, Program, dump_program
 from tierfuzz.report.handover.accused import dump_verdicts
 from tierfuzz.runevents import OperationStarted, RunStarted
 from tierfuzz.verdict import Outcome, Verdict
@@ -66,6 +66,16 @@ def test_another_engine_gets_nothing_that_belongs_to_the_first() -> None:
     assert on_engine(PROGRAM, "sim", without_plants=False) == on_engine(PROGRAM, "", False) == PROGRAM
     assert on_engine(PROGRAM, "", without_plants=True).fleet.plants == ()
     assert on_engine(PROGRAM, "", without_plants=True).fleet.profile == "sglang-0.5.17"
+
+
+def test_running_workers_take_the_place_of_the_program_s() -> None:
+    there = FleetConfig(workers=1, attached=(Attached("http://gpu7:30000"),), page_size=64)
+    assert on_workers(PROGRAM, there) == Program(there, PROGRAM.operations)
+    assert changes(FLEET, there) == ["page_size 64, was 16", "host_tokens 2112, was 2064"]
+    assert on_engine(on_workers(PROGRAM, there), "sglang", without_plants=False).fleet.attached == ()
+    second = Program(FleetConfig(workers=2), (Flush("op0", 1),))
+    with pytest.raises(UsageError, match="--worker was given 1 times; expected 2"):
+        on_workers(second, there)
 
 
 def replayed(patch: pytest.MonkeyPatch, *line: str, runs: list[list[Verdict]], dies: bool = False) -> Result:

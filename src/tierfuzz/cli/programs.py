@@ -8,8 +8,9 @@ import msgspec
 
 from tierfuzz.errors import UsageError
 from tierfuzz.journal import load_journal
-from tierfuzz.program import Program, load_program
+from tierfuzz.program import FleetConfig, Program, load_program
 from tierfuzz.report.handover.accused import VERDICTS, load_verdicts
+from tierfuzz.report.handover.launch import used_workers
 from tierfuzz.report.handover.writer import PROGRAM
 
 
@@ -33,11 +34,30 @@ def accused_in(path: Path) -> tuple[str, ...]:
 
 
 def on_engine(program: Program, engine: str, without_plants: bool) -> Program:
-    """The same operations on another engine ("": the program's own). Faults, profile and extra arguments
-    belong to the engine that they were written for."""
+    """The same operations on another engine ("": the program's own). Faults, profile, extra arguments and
+    running workers belong to the engine that they were written for."""
     fleet = program.fleet
     if engine and engine != fleet.engine:
-        fleet = msgspec.structs.replace(fleet, engine=engine, plants=(), extra_args=(), profile="default")
+        own = {"plants": (), "extra_args": (), "profile": "default", "attached": ()}
+        fleet = msgspec.structs.replace(fleet, engine=engine, **own)
     if without_plants:
         fleet = msgspec.structs.replace(fleet, plants=())
     return msgspec.structs.replace(program, fleet=fleet)
+
+
+def on_workers(program: Program, fleet: FleetConfig) -> Program:
+    """The same operations on workers that run already; UsageError when they are too few."""
+    needed = max(used_workers(program)) + 1
+    if fleet.workers < needed:
+        raise UsageError(
+            f"--worker was given {fleet.workers} times; expected {needed}: the program names workers 0 to "
+            f"{needed - 1}"
+        )
+    return msgspec.structs.replace(program, fleet=fleet)
+
+
+def changes(was: FleetConfig, now: FleetConfig) -> list[str]:
+    """What of the fleet a program may depend on and has changed, for people."""
+    names = ("policy", "page_size", "device_tokens", "host_tokens", "storage_threshold")
+    pairs = [(name, getattr(was, name), getattr(now, name)) for name in names]
+    return [f"{name} {new}, was {old}" for name, old, new in pairs if new != old]

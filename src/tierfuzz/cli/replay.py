@@ -6,11 +6,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
-from tierfuzz.cli.programs import accused_in, load_any, on_engine
-from tierfuzz.engines.registry import driver_for
+from tierfuzz.cli.programs import accused_in, changes, load_any, on_engine, on_workers
+from tierfuzz.engines.registry import driver_of
 from tierfuzz.errors import EnvironmentFailure
 from tierfuzz.evidence import evidence_of
 from tierfuzz.fleet import Fleet
@@ -27,18 +28,22 @@ from tierfuzz.violations import describe
 @click.option("--times", type=click.IntRange(1), default=3, show_default=True, help="Runs.")
 @click.option("--engine", default="", help="Run it on another engine than it was written for.")
 @click.option("--without-plants", is_flag=True, help="Leave planted faults out: is it the plant?")
+@click.option("--worker", multiple=True, help="URL of a worker that runs already; repeatable.")
+@click.option("--events", multiple=True, help="Its events endpoint, where it does not say.")
+@click.option("--replay", "replay_", multiple=True, help="Its replay endpoint, where it does not say.")
+@click.option("--allow-destructive", is_flag=True, help="Attached workers may be emptied and changed.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     help="Write the folder of a violation for the first run that fails.",
 )
-def replay(file: Path, times: int, engine: str, without_plants: bool, out: Path | None) -> None:
+def replay(file: Path, times: int, out: Path | None, **given: Any) -> None:
     """Run FILE (a program, a journal, or the folder of a violation) on workers of its own.
 
     FIXED exits 0, FAILED k of n and FLAKY k of n exit 1, ERROR (environment) exits 3, UNPROVED (what was
     violated was not asked) exits 4.
     """
-    program = on_engine(load_any(file), engine, without_plants)
+    program = _program(load_any(file), given)
     replayed = Replayed(times, accused_in(file))
     try:
         for runner in _runners(program, times):
@@ -50,10 +55,24 @@ def replay(file: Path, times: int, engine: str, without_plants: bool, out: Path 
     sys.exit(int(replayed.exit_code))
 
 
+def _program(program: Program, given: dict[str, Any]) -> Program:
+    """On the workers that the options ask for; a fleet of other sizes is told of."""
+    wanted = on_engine(program, given["engine"], given["without_plants"])
+    if given["worker"]:
+        from tierfuzz.cli.attach import attached_fleet
+
+        where = (given["worker"], given["events"], given["replay_"])
+        fleet = attached_fleet(*where, given["engine"] or program.fleet.engine, given["allow_destructive"])
+        wanted = on_workers(wanted, fleet)
+    for change in changes(program.fleet, wanted.fleet):
+        click.echo(f"note: {change}: the program may not reach what it was written for")
+    return wanted
+
+
 def _runners(program: Program, times: int) -> Iterator[Runner]:
     """A runner that has run the program, as often; on fresh workers unless starting them is dear."""
-    driver_for(program.fleet.engine)
-    fleets = 1 if driver_for(program.fleet.engine).dear_restarts else times
+    driver_of(program.fleet)
+    fleets = 1 if driver_of(program.fleet).dear_restarts else times
     for _ in range(fleets):
         with (
             tempfile.TemporaryDirectory(prefix="tierfuzz-") as logs,

@@ -19,6 +19,7 @@ SETUP = {
     "host_pages": 8,
     "removal_first": False,
     "backup_hits": 1,
+    "empty": True,
 }
 GPU, CPU = "GPU", "CPU_PINNED"
 
@@ -167,6 +168,18 @@ def test_hashes_are_those_of_the_engine() -> None:
     assert page_hashes(list(range(9)), 4, seed.hex()) == list(hashes_of_the_package(range(9), 4, seed))
     assert page_hashes([1, 2, 3], 4, "") == []
     assert [signed(2**64 - 5), signed((2**64 - 5).to_bytes(8, "big") + b"rest"), signed(7)] == [-5, -5, 7]
+
+
+def test_blocks_from_before_are_not_accused_on_workers_that_were_not_emptied() -> None:
+    foreign = (store(8, GPU, 7), store(8, GPU, 7), gone(9), gone(8), store(8, CPU))
+    emptied, shared = book(backup_hits=0), book(backup_hits=0, empty=False)
+    for made in (emptied, shared):
+        apply(made, *foreign)
+        made.at_rest(0, flushed=False)
+    assert set(oracles(emptied)) >= {"orphan-parent", "duplicate-store", "unmatched-removal"}
+    assert shared.odd == []
+    apply(shared, store(1, GPU), store(1, GPU))
+    assert oracles(shared) == ["duplicate-store"]
 
 
 def test_long_lists_of_blocks_are_cut() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tierfuzz.oracles.judge import Judge
+from tierfuzz.program import FleetConfig
 from tierfuzz.report.handover.repro import check_names
 from tierfuzz.report.handover.script import checks
 from tierfuzz.report.handover.script.main import judge
@@ -21,6 +23,7 @@ SETUP = {
     "removal_first": False,
     "backup_hits": 1,
     "silent_revival": False,
+    "empty": True,
 }
 REPLY = {"prompt": 100, "cached": 48, "device": 16, "host": 32, "storage": 0, "outputs": [1, 2]}
 REPLY |= {"aborted": False, "claimed": (3, 1), "blocks": [1, 2, 3, 4], "pages": [1, 2, 3]}
@@ -165,6 +168,21 @@ def test_a_lost_worker_is_a_bug_where_that_was_accused() -> None:
     made.failed = [("crash", "op1: ConnectError")]
     assert judge(made, [check("crash", "transport")])
     assert not judge(made, [check("hang", "transport")])
+
+
+def test_the_levels_at_rest_have_the_names_of_the_oracle() -> None:
+    metrics = ("num_running_reqs", "num_queue_reqs", "kv_available_tokens", "kv_evictable_tokens")
+    gauges = dict.fromkeys((*metrics, "hicache_host_used_tokens"), 3.0)
+    judge_of_the_package = Judge(FleetConfig(), 0)
+    judge_of_the_package.gauges({f"sglang:{name}": value for name, value in gauges.items()})
+    made = run()
+    made.events = [object()]  # type: ignore[list-item]
+    levels = made.levels_from(0, gauges)
+    assert {v.facts["gauge"]: v.facts["value"] for v in judge_of_the_package.take_verdicts()} == {
+        **levels,
+        "locked device tokens": FleetConfig().device_tokens - 6,
+    }
+    assert levels["locked device tokens"] == 8 * 16 - 6
 
 
 def test_tokens_follow_the_rule_of_the_recordings() -> None:

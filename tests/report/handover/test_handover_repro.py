@@ -13,10 +13,11 @@ from handover_story import AGAIN, EVIDENCE, MISS, PROGRAM
 
 from tierfuzz.evidence import Evidence
 from tierfuzz.oracles.registry import ORACLES
-from tierfuzz.program import Attach, ClearStorage, Detach, FleetConfig, Generate, Hold, Program
+from tierfuzz.program import Attach, Attached, ClearStorage, Detach, FleetConfig, Generate, Hold, Program
 from tierfuzz.prompts import Piece
 from tierfuzz.report.handover.repro import LAST_PART, PARTS, check_names, repro_text, source_of
 from tierfuzz.report.handover.steps import BY_EVENTS, BY_TRANSPORT, FALLBACK, accusations, steps_of
+from tierfuzz.report.handover.writer import handover_files
 from tierfuzz.verdict import Outcome, Verdict
 
 ALLOWED = {"httpx", "zmq", "msgspec", *sys.stdlib_module_names}
@@ -138,3 +139,25 @@ def test_an_unknown_is_no_accusation_and_events_are_accused_once_an_oracle() -> 
 @pytest.mark.parametrize("oracle", sorted(ORACLES))
 def test_a_script_can_be_made_for_every_oracle(oracle: str) -> None:
     compile(repro_text(PROGRAM, [violation(oracle)], EVIDENCE), "repro.py", "exec")
+
+
+# workers that ran already --------------------------------------------------------------------------
+THERE = Attached("http://gpu7:30000", "tcp://gpu7:5557", "tcp://gpu7:5558")
+ATTACHED = Program(FleetConfig(workers=1, attached=(THERE,)), (Generate("op2", 0, (Piece("A", 0, 37),), 2),))
+
+
+def test_workers_that_ran_already_are_named_and_their_key_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIERFUZZ_API_KEY", "secret-of-somebody")
+    files = handover_files(ATTACHED, [violation("host-miss", host_only=32)], Evidence())
+    assert not [name for name, text in files.items() if "secret-of-somebody" in text]
+    setup = data(ast.parse(files["repro.py"]), "SETUP")
+    assert (setup["workers"], setup["key"], setup["empty"]) == (["http://gpu7:30000"], "", False)
+    assert "http://gpu7:30000" in files["curl.sh"]
+    assert 'flush "$W0"' not in files["curl.sh"]
+    assert "It ran already: start it as its owner does, with pages of 16 tokens" in files["launch.txt"]
+
+
+def test_workers_that_may_be_emptied_are() -> None:
+    fleet = FleetConfig(workers=1, attached=(THERE,), destructive=True)
+    text = repro_text(Program(fleet, ATTACHED.operations), [MISS], Evidence())
+    assert data(ast.parse(text), "SETUP")["empty"] is True

@@ -8,7 +8,7 @@ import msgspec
 
 from tierfuzz.evidence import Evidence
 from tierfuzz.program import Attach, Burst, ClearStorage, Detach, Flush, Hold, Program, Release, Restart
-from tierfuzz.report.handover.launch import launches, used_workers
+from tierfuzz.report.handover.launch import key_of, launches, used_workers
 from tierfuzz.report.handover.steps import STORAGE_PATH, attach_body
 from tierfuzz.report.handover.story import Chapter, chapters
 from tierfuzz.report.handover.words import operation_text
@@ -21,7 +21,7 @@ HEAD = """#!/usr/bin/env bash
 # repro.py does. Start the workers first (launch.txt), or name yours in the variables below.
 set -uo pipefail
 {variables}
-KEY=${{WORKER_API_KEY:-{key}}}
+KEY=${{TIERFUZZ_API_KEY:-{key}}}
 
 ask() {{
     curl -sS -X "$1" "$2" -H 'Content-Type: application/json' -H "Authorization: Bearer $KEY" "${{@:3}}"
@@ -48,10 +48,12 @@ def curl_text(program: Program, evidence: Evidence) -> str:
     """The script; its requests are those that the run sent, with the outputs that it saw in their prompts."""
     workers = list(zip(used_workers(program), launches(program), strict=True))
     variables = "\n".join(f"W{worker}=${{W{worker}:-{launch.base_url}}}" for worker, launch in workers)
-    head = HEAD.format(
-        variables=variables, key=workers[0][1].api_key or "none", probe=PROBE_BODY.decode().strip()
-    )
+    head = HEAD.format(variables=variables, key=key_of(program) or "none", probe=PROBE_BODY.decode().strip())
     start = "".join(f'flush "$W{worker}"\n' for worker, _ in workers)
+    if not program.fleet.starts_empty:
+        start = (
+            "# The workers may not be emptied: run this on others, or what the failing run left is served.\n"
+        )
     body = [line for chapter in chapters(evidence) for line in _chapter(chapter, program)]
     end = [f'rest "$W{worker}"' for worker, _ in workers]
     return head + start + "\n".join([*body, "", *end]) + "\n"

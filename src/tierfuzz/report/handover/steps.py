@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tierfuzz.engines.registry import driver_for
+from tierfuzz.engines.registry import driver_of
 from tierfuzz.evidence import Evidence
 from tierfuzz.oracles.registry import ORACLES
 from tierfuzz.program import (
@@ -21,7 +21,7 @@ from tierfuzz.program import (
     Operation,
     Program,
 )
-from tierfuzz.report.handover.launch import launches, used_workers
+from tierfuzz.report.handover.launch import key_of, launches, used_workers
 from tierfuzz.report.handover.story import observed, sent
 from tierfuzz.report.handover.words import expected_text, operation_text, reply_text
 from tierfuzz.resolve import filler_prompts
@@ -54,12 +54,13 @@ FALLBACK = "accounting"
 def setup_of(program: Program, verdicts: Sequence[Verdict]) -> Data:
     """Sizes, policy and traits of the fleet, and where its workers are expected."""
     fleet = program.fleet
-    driver, traits = driver_for(fleet.engine), driver_for(fleet.engine).traits(fleet)
+    driver, traits = driver_of(fleet), driver_of(fleet).traits(fleet)
     first = verdicts[0].oracle if verdicts else ""
     return {
         "title": f"{first}: {ORACLES[first].explanation}" if first in ORACLES else "A program of tierfuzz.",
         "workers": [launch.base_url for launch in launches(program)],
-        "key": launches(program)[0].api_key or "",
+        "key": key_of(program),
+        "empty": fleet.starts_empty,
         "policy": fleet.policy,
         "page": fleet.page_size,
         "device_pages": fleet.device_tokens // fleet.page_size,
@@ -77,7 +78,8 @@ def setup_of(program: Program, verdicts: Sequence[Verdict]) -> Data:
 
 def _backup_hits(fleet: FleetConfig) -> int:
     """Completed requests over a page after which it must have a host copy; 0 where that cannot be said."""
-    if fleet.storage_threshold or fleet.host_tokens < fleet.device_tokens:
+    full = fleet.policy == "write_back" and not fleet.starts_empty
+    if full or fleet.storage_threshold or fleet.host_tokens < fleet.device_tokens:
         return 0
     return 2 if fleet.policy == "write_through_selective" else 1
 
@@ -92,7 +94,7 @@ class _Steps:
         self._fleet = program.fleet
         self._place = {worker: place for place, worker in enumerate(used_workers(program))}
         self._sent, self._observed = sent(evidence), observed(evidence)
-        self._traits = driver_for(program.fleet.engine).traits(program.fleet)
+        self._traits = driver_of(program.fleet).traits(program.fleet)
 
     def step(self, operation: Operation) -> Data:
         """What to do, and the words that announce it."""

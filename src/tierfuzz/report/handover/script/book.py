@@ -44,6 +44,10 @@ class Book:
             self.names.setdefault(block, (request, index))
             self.owners.setdefault(block, set()).add(namespace)
 
+    def ours(self, block: int) -> bool:
+        """A page of a request, or of a worker that was empty at first: others may have been there before."""
+        return self.setup["empty"] or block in self.names
+
     def doubtful(self, block: int) -> bool:
         shared = len(self.owners.get(block, ())) > 1
         return shared or block in self.doubled or block in self.revived
@@ -90,11 +94,12 @@ class Book:
         if len(tokens) != len(blocks) * fields["block_size"]:
             told = f"{len(tokens)} token ids for {len(blocks)} blocks of {fields['block_size']}"
             self.odd.append(("malformed-event", f"batch {seq}: {told}"))
-        if parent is not None and (not self.held(signed(parent)) or signed(parent) in blocks):
+        wrong = parent is not None and (not self.held(signed(parent)) or signed(parent) in blocks)
+        if parent is not None and wrong and self.ours(blocks[0]):
             where = "is its own parent" if signed(parent) in blocks else "names a parent that is held nowhere"
             self.odd.append(("orphan-parent", f"batch {seq}: {self.text(blocks[:1])} in {tier} {where}"))
         copies = self.copies.setdefault(tier, Counter())
-        again = [block for block in blocks if copies[block] > 0]
+        again = [block for block in blocks if copies[block] > 0 and self.ours(block)]
         if again:
             self.odd.append(("duplicate-store", f"batch {seq}: {self.text(again)} was in {tier} already"))
         if tier == "host":
@@ -102,7 +107,7 @@ class Book:
             self.dropped.difference_update(blocks)
         if tier == "device":
             self.loads.update(block for block in blocks if self.on("host", block))
-            self.strangers.update(block for block in blocks if block not in self.names)
+            self.strangers.update(block for block in blocks if block not in self.names and self.ours(block))
         copies.update(blocks)
         self.doubled.update(block for block in blocks if copies[block] > 1)
 
@@ -111,7 +116,8 @@ class Book:
         first = self.setup["removal_first"]
         if first is None:  # with storage, host copies come from there too
             return
-        wrong = [block for block in blocks if not self.doubtful(block) and self.on("device", block) == first]
+        known = [block for block in blocks if self.ours(block) and not self.doubtful(block)]
+        wrong = [block for block in known if self.on("device", block) == first]
         if wrong:
             when = "before" if first else "after"
             told = f"batch {seq}: host store of {self.text(wrong)} {when} its removal from device"
@@ -119,7 +125,7 @@ class Book:
 
     def _removed(self, seq: int, tier: str, blocks: list[int]) -> None:
         copies = self.copies.setdefault(tier, Counter())
-        absent = [block for block in blocks if copies[block] <= 0]
+        absent = [block for block in blocks if copies[block] <= 0 and self.ours(block)]
         if absent:
             self.odd.append(("unmatched-removal", f"batch {seq}: {self.text(absent)} was not in {tier}"))
         for block in blocks:

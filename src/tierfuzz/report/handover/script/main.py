@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import uuid
 from typing import Any
 
 from tierfuzz.report.handover.script.events import Events, endpoints
@@ -19,14 +20,16 @@ CHECKS: dict[str, Any] = {}
 def options(setup: dict[str, Any]) -> argparse.Namespace:
     """Workers in the order of the program; what is not given is asked of /server_info."""
     parser = argparse.ArgumentParser(
-        description=f"{setup['title']} Empties the cache of the workers first, and fills it: use workers of "
+        description=f"{setup['title']} Fills the cache of the workers, and empties it first: use workers of "
         "your own. Exits 1 when the bug shows, 0 when it does not, 3 when a worker cannot be reached."
     )
     parser.add_argument("--worker", action="append", help="URL of a worker; once for each of the program's")
     parser.add_argument("--events", action="append", default=[], help="tcp://HOST:PORT of its event socket")
     parser.add_argument("--replay-endpoint", action="append", default=[], help="of its replay socket")
-    key = os.environ.get("WORKER_API_KEY", setup["key"])
-    parser.add_argument("--api-key", default=key, help="admin key of the workers (or WORKER_API_KEY)")
+    key = os.environ.get("TIERFUZZ_API_KEY", setup["key"])
+    parser.add_argument("--api-key", default=key, help="admin key of the workers (or TIERFUZZ_API_KEY)")
+    flush = argparse.BooleanOptionalAction
+    parser.add_argument("--flush", action=flush, default=setup["empty"], help="empty the workers first")
     parser.add_argument("--times", type=int, default=1, help="run it up to so often, until the bug shows")
     given = parser.parse_args()
     given.worker = given.worker or setup["workers"]
@@ -51,7 +54,7 @@ def connect(given: argparse.Namespace, setup: dict[str, Any]) -> Program:
         if not live:
             print(f"note: {worker.url} publishes no events: nothing of them is checked")
         events.append(Events(live, replay, bind) if live else None)
-    return Program(setup, workers, events)
+    return Program({**setup, "empty": given.flush}, workers, events)
 
 
 def differences(info: dict[str, Any], setup: dict[str, Any]) -> list[str]:
@@ -62,10 +65,13 @@ def differences(info: dict[str, Any], setup: dict[str, Any]) -> list[str]:
 
 
 def start(run: Run) -> None:
-    """Empty workers, whose events really arrive: a socket that has just been made may miss the first."""
+    """Empty workers, whose events really arrive: a socket that has just been made may miss the first. Those
+    that may not be emptied are asked for prompts that they have never seen."""
+    run.own = "" if run.setup["empty"] else f"{uuid.uuid4().hex}/"
     for index in range(len(run.workers)):
-        for _ in range(HEARD_LOOKS):
-            run.workers[index].flush(run.setup["bound_s"])
+        for _ in range(HEARD_LOOKS if run.setup["empty"] else 1):
+            if run.setup["empty"]:
+                run.workers[index].flush(run.setup["bound_s"])
             PAUSE.wait(PAUSE_S)
             if not run.events[index] or run.pull(index, show=False):
                 break

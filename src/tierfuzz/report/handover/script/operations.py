@@ -121,7 +121,7 @@ class Program(Run):
             self.rest(index)
         if what in ("flush", "restart"):
             self.empty(index)
-        elif what not in ("idle", "release"):
+        elif what not in ("idle", "release") and self.setup["empty"]:
             self.workers[index].ask(step["method"], step["path"], step["body"])
 
     def tokens(self, pieces: list[Any]) -> list[int]:
@@ -131,7 +131,7 @@ class Program(Run):
             if stream.startswith("@"):
                 found += self.replies[stream[1:]].get("outputs", [])[start:stop]
             else:
-                found += [token(stream, index) for index in range(start, stop)]
+                found += [token(self.own + stream, index) for index in range(start, stop)]
         return found
 
 

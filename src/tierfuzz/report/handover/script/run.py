@@ -33,6 +33,7 @@ class Run:
         self.prompts: dict[str, list[int]] = {}
         self.held: dict[int, int] = {}  # tokens sent to a worker since its copies are held back
         self.rested = [False for _ in workers]
+        self.own = ""  # before the names of streams, where workers are not emptied
         self.bare = [0 for _ in workers]  # requests without outputs since rest
 
     # what was seen ---------------------------------------------------------------------------------
@@ -127,7 +128,9 @@ class Run:
             self.workers[index].ask("POST", "/sim/control", {"copies": "release"})
 
     def empty(self, index: int) -> None:
-        """Flush, and wait for rest; a worker that does not become idle enough hangs."""
+        """Flush, where that is allowed, and wait for rest; a worker that does not become idle hangs."""
+        if not self.setup["empty"]:
+            return
         if not self.workers[index].flush(self.setup["bound_s"]):
             self.failed.append(("hang", f"worker {index} was not idle enough for a flush"))
             return
@@ -139,9 +142,10 @@ class Run:
         for index, worker in enumerate(self.workers):
             self.release(index)
             if self.rest(index) and self.setup["fresh_gauges"]:
-                self.levels[index] = self._levels(index, worker.gauges())
+                self.levels[index] = self.levels_from(index, worker.gauges())
 
-    def _levels(self, index: int, gauges: dict[str, float]) -> dict[str, float]:
+    def levels_from(self, index: int, gauges: dict[str, float]) -> dict[str, float]:
+        """What must be 0 at rest, by the names of the oracle."""
         found = {name: gauges[name] for name in GAUGES if name in gauges}
         page, device = self.setup["page"], self.setup["device_pages"] * self.setup["page"]
         if {"kv_available_tokens", "kv_evictable_tokens"} <= gauges.keys():
@@ -150,7 +154,7 @@ class Run:
         if "hicache_host_used_tokens" in gauges and self.events[index]:
             claimed = self.books[index].copies["host"].total() * page
             over = gauges["hicache_host_used_tokens"] - claimed
-            found["host tokens that no event accounts for"] = max(0.0, over)
+            found["host tokens used beyond those that events claim"] = over
         return found
 
 
