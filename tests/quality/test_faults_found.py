@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tierfuzz.campaign import CampaignConfig, PolicyResult, run_campaign
+from tierfuzz.catalogue.all_cases import CASES as CATALOGUE
+from tierfuzz.catalogue.case import DEFAULT_FLEET
 from tierfuzz.errors import ExitCode
 from tierfuzz.faults.registry import FAULTS
 from tierfuzz.fleet import Fleet
@@ -19,28 +22,37 @@ SEED = 3
 ON_WRITE_BACK = {"abort-keeps-lock"}  # found under every policy, here soonest
 
 
-def campaign(policy: WritePolicy, plant: str | None, folder: Path) -> tuple[ExitCode, PolicyResult]:
+def campaign(policy: WritePolicy, fleet: FleetConfig, folder: Path) -> tuple[ExitCode, PolicyResult]:
     """A short campaign under one policy."""
-    storage = plant is not None and FAULTS[plant].oracle.startswith("storage")
-    fleet = FleetConfig(
-        host_ratio=3.0, plants=(plant,) if plant else (), storage_threshold=64 if storage else 0
-    )
     config = CampaignConfig(fleet, (policy,), CASES, steps=30, seed=SEED, log_dir=folder, repeats=1)
     result = run_campaign(config)
     return result.exit_code, result.policies[0]
 
 
+def reached_in(plant: str) -> FleetConfig:
+    """The fleet that the catalogue names for a fault; one like any other for those that it does not have."""
+    storage = FAULTS[plant].oracle.startswith("storage")
+    other = FleetConfig(
+        policy="write_back" if plant in ON_WRITE_BACK else "write_through",
+        host_ratio=3.0,
+        storage_threshold=64 if storage else 0,
+    )
+    fleet = next((case.fleet for case in CATALOGUE if case.plant == plant), other)
+    return replace(fleet, plants=(plant,))
+
+
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_a_planted_fault_is_found_by_its_oracle(name: str, tmp_path: Path) -> None:
-    policy: WritePolicy = "write_back" if name in ON_WRITE_BACK else "write_through"
-    code, result = campaign(policy, name, tmp_path)
+    fleet = reached_in(name)
+    code, result = campaign(fleet.policy, fleet, tmp_path)
+    named = {slug for case in CATALOGUE if case.plant == name for slug in case.oracles}
     assert code is ExitCode.VIOLATION
-    assert FAULTS[name].oracle in result.violated
+    assert (named | {FAULTS[name].oracle}) & set(result.violated)
 
 
 @pytest.mark.parametrize("policy", WRITE_POLICIES)
 def test_the_control_is_silent_and_not_vacuous(policy: WritePolicy, tmp_path: Path) -> None:
-    code, result = campaign(policy, None, tmp_path)
+    code, result = campaign(policy, DEFAULT_FLEET, tmp_path)
     assert code is ExitCode.HELD, [f.verdicts for f in result.failures]
     assert result.held["host-miss"] > 0
 
