@@ -29,7 +29,8 @@ def read_layers() -> Layers:
 def modules() -> dict[str, Path]:
     """Every module of the package by its dotted name."""
     found = {}
-    for folder, prefix in ((ROOT / "src", ""), (ROOT / "strategies", "tierfuzz.strategies")):
+    mapped = [(ROOT / name, f"tierfuzz.{name}") for name in ("strategies", "known")]
+    for folder, prefix in ((ROOT / "src", ""), *mapped):
         for path in sorted(folder.rglob("*.py")):
             parts = [prefix] if prefix else []
             parts += path.relative_to(folder).with_suffix("").parts

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tierfuzz.campaign import CampaignConfig, CampaignResult, Failure, Known, PolicyResult, run_campaign
+from tierfuzz.defects.known import load_known
 from tierfuzz.errors import ExitCode, RequestFailed
 from tierfuzz.program import FleetConfig, Program
 from tierfuzz.report.summary import as_json
@@ -150,3 +151,26 @@ def test_known_defects_are_counted_apart_and_end_no_campaign(tmp_path: Path) -> 
     assert not result.failures
     assert result.examples >= 8
     assert result.known["E5"].failure.program.operations
+
+
+def test_accepted_defects_do_not_fail_a_campaign_and_are_reported(tmp_path: Path) -> None:
+    fleet = FleetConfig(workers=1, host_ratio=3.0, profile="sglang-0.5.17")
+    config = CampaignConfig(
+        fleet, ("write_back",), 8, steps=12, log_dir=tmp_path, repeats=1, known=load_known("sglang-0.5.17")
+    )
+    result = run_campaign(config)
+    (policy,) = result.policies
+    assert result.exit_code is ExitCode.HELD
+    assert policy.known["E5"].cases > 1
+    assert policy.accepted["E5"].oracle == "orphan-parent"
+    assert b'"accepted":true' in as_json(result)
+    assert {entry.id for entry in result.unseen} == {"B6c", "B7", "E5"} - set(policy.known)
+
+
+def test_only_what_is_not_accepted_fails() -> None:
+    found = PolicyResult("write_back", reach=REACHED, known={"B7": Known(2, FAILED), "E5": Known(1, FAILED)})
+    entries = {entry.id: entry for entry in load_known("sglang-0.5.17")}
+    found.accepted = {"B7": entries["B7"]}
+    assert result_of(found).exit_code is ExitCode.VIOLATION
+    found.accepted["E5"] = entries["E5"]
+    assert result_of(found).exit_code is ExitCode.HELD

@@ -15,7 +15,8 @@ from hypothesis.stateful import run_state_machine_as_test
 from tierfuzz.campaign_results import CampaignResult, Failure, Known, PolicyResult, required_reach
 from tierfuzz.campaign_shrink import shrink_failures
 from tierfuzz.clock import SYSTEM_CLOCK
-from tierfuzz.defects.known import known_defect
+from tierfuzz.defects.entry import KnownDefect
+from tierfuzz.defects.known import explained_by, known_defect, unseen
 from tierfuzz.errors import TierfuzzError
 from tierfuzz.evidence import Evidence, evidence_of
 from tierfuzz.fleet import Fleet
@@ -38,6 +39,7 @@ class CampaignConfig:
     """What to run. `steps`: operations a case; `seed` decides everything but the workers' own timing.
 
     `shrink`: the most that may be spent to make one failing case small; None: leave them as they are.
+    `known`: defects that do not fail the campaign; they are counted and reported all the same.
     """
 
     fleet: FleetConfig
@@ -49,6 +51,7 @@ class CampaignConfig:
     database: Path | None = None
     repeats: int = 3
     shrink: Limits | None = None
+    known: tuple[KnownDefect, ...] = ()
 
 
 class _EnoughFound(BaseException):
@@ -72,7 +75,9 @@ def run_campaign(config: CampaignConfig, listeners: Sequence[Listener] = ()) -> 
         results.append(_run_policy(config, fleet_config, dispatcher))
         if results[-1].interrupted:
             break
-    return CampaignResult(results, dispatcher.broken)
+    fleets = [replace_policy(config.fleet, result.policy) for result in results]
+    seen = {name for result in results for name in result.known}
+    return CampaignResult(results, dispatcher.broken, unseen(config.known, fleets, seen))
 
 
 def replace_policy(fleet: FleetConfig, policy: WritePolicy) -> FleetConfig:
@@ -152,14 +157,16 @@ def _machine(runner: Runner, result: PolicyResult, config: CampaignConfig) -> ty
                 raise _Broken(error) from error
 
         def conclude(self, verdicts: list[Verdict]) -> None:
-            _record(self, result, verdicts)
+            _record(self, result, verdicts, config.known)
             runner.dispatcher.emit(CaseEnded(result.examples, dict(runner.held), dict(runner.reach)))
             _stop_if_enough(result)
 
     return Campaign
 
 
-def _record(machine: TierMachine, result: PolicyResult, verdicts: list[Verdict]) -> None:
+def _record(
+    machine: TierMachine, result: PolicyResult, verdicts: list[Verdict], accepted: tuple[KnownDefect, ...]
+) -> None:
     result.examples += 1
     result.operations += len(machine.done)
     result.requests = machine.runner.requests
@@ -168,7 +175,7 @@ def _record(machine: TierMachine, result: PolicyResult, verdicts: list[Verdict])
     failed = [verdict for verdict in verdicts if verdict.is_violation]
     result.violated.update(verdict.oracle for verdict in failed)
     result.unknown.update(verdict.oracle for verdict in verdicts if not verdict.is_violation)
-    named = [(verdict, known_defect(verdict, machine.config)) for verdict in failed]
+    named = [(verdict, _name(verdict, machine.config, accepted, result)) for verdict in failed]
     evidence = evidence_of(machine.runner.tape)  # before any of it is run again
     _note_known(machine, result, named, evidence)
     if unexplained := [verdict for verdict, defect in named if not defect]:
@@ -178,6 +185,17 @@ def _record(machine: TierMachine, result: PolicyResult, verdicts: list[Verdict])
         result.failures.append(failure)  # now: Ctrl-C while it is confirmed does not undo it
         if fresh:
             failure.verdicts = machine.confirm(unexplained)
+
+
+def _name(
+    verdict: Verdict, fleet: FleetConfig, accepted: tuple[KnownDefect, ...], result: PolicyResult
+) -> str:
+    """The known defect that it is, accepted or not; "" for a new one."""
+    entry = explained_by(verdict, fleet, accepted)
+    if entry is not None:
+        result.accepted[entry.id] = entry
+        return entry.id
+    return known_defect(verdict, fleet)
 
 
 def _note_known(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from tierfuzz.defects.entry import KnownDefect
 from tierfuzz.errors import ExitCode
 from tierfuzz.evidence import Evidence
 from tierfuzz.program import FleetConfig, Program, WritePolicy
@@ -38,7 +39,8 @@ class Known:
 @dataclass
 class PolicyResult:
     """Figures of one policy. `held`, `violated` and `unknown` count checks by oracle; `failures` are cases
-    with violations that no known defect of the version explains, `known` the others by defect."""
+    with violations that no known defect of the version explains, `known` the others by defect, `accepted`
+    the entries among those that do not fail the campaign."""
 
     policy: WritePolicy
     examples: int = 0
@@ -51,8 +53,14 @@ class PolicyResult:
     unknown: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
     known: dict[str, Known] = field(default_factory=dict)
+    accepted: dict[str, KnownDefect] = field(default_factory=dict)
     interrupted: bool = False
     required: str = REQUIRED_REACH
+
+    @property
+    def failed(self) -> bool:
+        """Something was found that is not accepted."""
+        return bool(self.failures) or bool(set(self.known) - set(self.accepted))
 
     @property
     def vacuous(self) -> bool:
@@ -62,15 +70,19 @@ class PolicyResult:
 
 @dataclass
 class CampaignResult:
-    """All policies of a campaign; `broken` says which listeners failed: their output ends where they did."""
+    """All policies of a campaign; `broken` says which listeners failed: their output ends where they did.
+
+    `unseen`: accepted defects that could have shown, and did not.
+    """
 
     policies: list[PolicyResult]
     broken: list[str] = field(default_factory=list)
+    unseen: list[KnownDefect] = field(default_factory=list)
 
     @property
     def exit_code(self) -> ExitCode:
         """0 held, 1 violation, 4 vacuous, 130 interrupted before anything was found (docs/messages.md)."""
-        if any(result.failures or result.known for result in self.policies):
+        if any(result.failed for result in self.policies):
             return ExitCode.VIOLATION
         if self.interrupted:
             return ExitCode.INTERRUPTED

@@ -16,6 +16,7 @@ from tierfuzz.cli.attach import attached_fleet
 from tierfuzz.cli.interrupt import Interrupt
 from tierfuzz.cli.keep import keep, kept_programs
 from tierfuzz.clock import SYSTEM_CLOCK
+from tierfuzz.defects.known import load_known
 from tierfuzz.engines.registry import driver_for
 from tierfuzz.errors import ExitCode, TierfuzzError, UsageError
 from tierfuzz.faults.registry import make_fault
@@ -116,6 +117,7 @@ def _config(given: dict[str, Any], fleet: FleetConfig, folder: Path) -> Campaign
         given["seed"],
         log_dir=folder / "logs",
         shrink=MODEST if given["shrink"] else None,
+        known=tuple(entry for name in given["known"] for entry in load_known(name)),
     )
 
 

@@ -73,6 +73,11 @@ _COUNT = click.IntRange(1)
     default=True,
     help="Make the first failing case of each oracle small, within 20 s.",
 )
+@click.option(
+    "--known",
+    multiple=True,
+    help="Known defects that do not fail the run: a file, or the name of one that comes with tierfuzz.",
+)
 @click.option("--json", "json_", is_flag=True, help="Print one JSON object and nothing else.")
 def run(**given: Any) -> None:
     """Fuzz a fleet under one or all write policies.

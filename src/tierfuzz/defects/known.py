@@ -1,76 +1,66 @@
 """Which known defect a violation is: by its oracle and facts, where the version has that defect.
 
 Nothing is looked for because it is known: a violation is found first and named afterwards, so that findings
-that are new stand apart. A signature asks for what only its defect does; what is left over is new.
+that are new stand apart. An entry asks for what only its defect does; what is left over is new.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import functools
+from collections.abc import Collection, Iterable
+from importlib.resources import files
+from pathlib import Path
 
-from tierfuzz.model.rules import Rules
-from tierfuzz.model.versions import rules_of_fleet
+from tierfuzz.defects.entry import KnownDefect, parse_known
+from tierfuzz.errors import UsageError
+from tierfuzz.model.versions import version_of_fleet
 from tierfuzz.program import FleetConfig
 from tierfuzz.verdict import Verdict
 
-Facts = Mapping[str, str | int | float | bool | None]
-LOAD_BACK_LEAST = 10  # tokens: shorter host parts are declined (5.6)
+SUFFIX = ".json"
 
 
-@dataclass(frozen=True)
-class Signature:
-    """How a defect shows. `has`: the version has it; `fits`: the facts are those of the defect."""
-
-    defect: str
-    oracle: str
-    has: Callable[[Rules], bool]
-    fits: Callable[[Facts, FleetConfig], bool]
+def shipped_names() -> list[str]:
+    """Names of the files that come with tierfuzz."""
+    folder = files("tierfuzz.known")
+    return sorted(f.name.removesuffix(SUFFIX) for f in folder.iterdir() if f.name.endswith(SUFFIX))
 
 
-def _declined(facts: Facts, config: FleetConfig) -> bool:
-    host = facts.get("host")
-    return config.page_size < LOAD_BACK_LEAST and isinstance(host, int) and 0 < host < LOAD_BACK_LEAST
+def load_known(name: str) -> tuple[KnownDefect, ...]:
+    """Entries of a file, or of one that comes with tierfuzz by its name (sglang-0.5.17)."""
+    if name in shipped_names():
+        return parse_known((files("tierfuzz.known") / f"{name}{SUFFIX}").read_bytes(), name)
+    if not Path(name).is_file():
+        raise UsageError(f"--known {name}: no such file; expected a path or one of {shipped_names()}")
+    return parse_known(Path(name).read_bytes(), name)
 
 
-SIGNATURES: tuple[Signature, ...] = (
-    Signature(
-        "B6c",
-        "duplicate-store",
-        lambda rules: rules.namespace_aliasing,
-        lambda facts, _: facts.get("shared_hash") is True,
-    ),
-    Signature(
-        "B6c",
-        "unmatched-removal",
-        lambda rules: rules.namespace_aliasing and not rules.silent_revival,
-        lambda facts, _: facts.get("shared_hash") is True,
-    ),
-    Signature(
-        "B7",
-        "unmatched-removal",
-        lambda rules: rules.silent_revival,
-        lambda facts, _: facts.get("tier") == "device" and facts.get("revival_candidate") is True,
-    ),
-    Signature(
-        "E5",
-        "orphan-parent",
-        lambda rules: rules.child_first_host_stores and rules.staged_at_end,
-        lambda facts, config: facts.get("tier") == "host" and config.policy == "write_back",
-    ),
-    Signature("B5", "split-sum", lambda rules: rules.declined_split_wrong, _declined),
-    Signature("B6", "namespace-leak", lambda rules: rules.storage_ignores_namespace, lambda _, __: True),
-)
+@functools.cache
+def shipped() -> tuple[KnownDefect, ...]:
+    """All entries that come with tierfuzz."""
+    return tuple(entry for name in shipped_names() for entry in load_known(name))
+
+
+def explained_by(verdict: Verdict, config: FleetConfig, entries: Iterable[KnownDefect]) -> KnownDefect | None:
+    """The first entry that this violation is; None for one that is new."""
+    version = version_of_fleet(config)
+    fitting = (entry for entry in entries if entry.applies(config, version) and entry.explains(verdict))
+    return next(fitting, None)
+
+
+def unseen(
+    entries: Iterable[KnownDefect], fleets: Iterable[FleetConfig], seen: Collection[str]
+) -> list[KnownDefect]:
+    """Entries that apply to some of the fleets and whose defect was not seen there: fixed, perhaps."""
+    tried = list(fleets)
+    missing: dict[str, KnownDefect] = {}
+    for entry in entries:
+        if entry.id not in seen and any(entry.applies(fleet, version_of_fleet(fleet)) for fleet in tried):
+            missing.setdefault(entry.id, entry)
+    return list(missing.values())
 
 
 def known_defect(verdict: Verdict, config: FleetConfig) -> str:
     """The name of the known defect that this violation is, or "" for one that is new."""
-    rules = rules_of_fleet(config)
-    for signature in SIGNATURES:
-        if (
-            signature.oracle == verdict.oracle
-            and signature.has(rules)
-            and signature.fits(verdict.facts, config)
-        ):
-            return signature.defect
-    return ""
+    entry = explained_by(verdict, config, shipped())
+    return entry.id if entry else ""

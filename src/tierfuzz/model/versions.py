@@ -24,6 +24,13 @@ def rules_of_fleet(config: FleetConfig) -> Rules:
     return rules_of_version(config.engine_version or DEFAULT_VERSION)
 
 
+def version_of_fleet(config: FleetConfig) -> str:
+    """The engine version that the workers are, or whose profile they simulate; "" for a healthy one."""
+    if config.engine == "sim":
+        return config.profile.removeprefix("sglang-") if config.profile != "default" else ""
+    return config.engine_version or DEFAULT_VERSION
+
+
 def _number(version: str) -> tuple[int, ...]:
     """The leading numbers: 0.5.23.post1 is (0, 5, 23)."""
     numbers: list[int] = []

@@ -6,17 +6,22 @@ from collections import Counter
 
 from tierfuzz.verdict import Outcome, Verdict
 
-MOST_PER_ORACLE = 20
+MOST_OF_A_KIND = 20
 Facts = dict[str, str | int | float | bool | None]
 
 
 class Docket:
-    """`held` counts checks that held, by oracle; violations beyond a bound an oracle are only counted."""
+    """`held` counts checks that held, by oracle; violations beyond a bound are only counted.
+
+    The bound is for each oracle and combination of its yes-or-no facts: what is known must not crowd out
+    what is new.
+    """
 
     def __init__(self, worker: int) -> None:
         self.worker = worker
         self.held: Counter[str] = Counter()
         self.seen: Counter[str] = Counter()
+        self._kinds: Counter[str] = Counter()
         self._kept: list[Verdict] = []
 
     def holds(self, oracle: str, times: int = 1) -> None:
@@ -49,7 +54,9 @@ class Docket:
     ) -> None:
         key = f"{outcome}:{oracle}"
         self.seen[key] += 1
-        if self.seen[key] <= MOST_PER_ORACLE:
+        kind = f"{key}:{sorted((k, v) for k, v in (facts or {}).items() if isinstance(v, bool))}"
+        self._kinds[kind] += 1
+        if self._kinds[kind] <= MOST_OF_A_KIND:
             self._kept.append(Verdict(oracle, outcome, self.worker, operation, message, reasons, facts or {}))
 
     def check(

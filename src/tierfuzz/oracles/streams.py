@@ -87,8 +87,8 @@ class Stream:
     def _book(self, single: Batch, operation: str) -> None:
         found = [a for a in self._ledger.apply(single) if a.slug in ORACLE_OF_FAULT]
         anomalies = [a for a in found if self._ours(a.hash)]
+        parent = getattr(single.events[0], "parent", None)
         for anomaly in anomalies[:1]:
-            shared = self._view.ambiguous(anomaly.hash)
             self._docket.violation(
                 ORACLE_OF_FAULT[anomaly.slug],
                 operation,
@@ -96,8 +96,10 @@ class Stream:
                 facts={
                     "anomaly": anomaly.slug,
                     "tier": str(anomaly.tier),
-                    "shared_hash": shared,
+                    "shared_hash": self._view.ambiguous(anomaly.hash),
+                    "newcomer_possible": self._view.newcomer_possible(anomaly.hash),
                     "revival_candidate": self._view.may_be_revived(anomaly.hash),
+                    "parent_left_device": parent in self.dropped,
                     "blocks": len(anomalies),
                 },
             )

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tierfuzz.campaign import CampaignResult, PolicyResult
+from tierfuzz.errors import ExitCode
 from tierfuzz.oracles.registry import ORACLES
 from tierfuzz.violations import describe
 
@@ -41,6 +42,9 @@ def print_summary(console: Console, result: CampaignResult) -> None:
     for policy in result.policies:
         _print_known(console, policy)
         _print_violations(console, policy)
+    for entry in result.unseen:
+        text = f"Possibly fixed: {entry.id} ({entry.title} {entry.link}) could have shown here and did not."
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
     for what in result.broken:
         console.print(f"Output is incomplete: {what}", highlight=False, markup=False)
     console.print(ending(result), highlight=False, soft_wrap=True)
@@ -85,7 +89,9 @@ def _cell(policy: PolicyResult, slug: str) -> str:
 def _print_known(console: Console, policy: PolicyResult) -> None:
     for defect, known in sorted(policy.known.items()):
         cases = f"{known.cases} {'case' if known.cases == 1 else 'cases'}"
-        text = f"{policy.policy}: known defect {defect} in {cases}: {describe(known.failure.verdicts[0])}"
+        entry = policy.accepted.get(defect)
+        what = f"{defect}, accepted ({entry.title} {entry.link})," if entry else defect
+        text = f"{policy.policy}: known defect {what} in {cases}: {describe(known.failure.verdicts[0])}"
         console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -109,7 +115,7 @@ def ending(result: CampaignResult) -> str:
     if result.interrupted:
         return f"Interrupted: the figures above are of what was done. {found if cases else ''}".rstrip()
     known = sorted({defect for policy in result.policies for defect in policy.known})
-    if known:
+    if known and result.exit_code is not ExitCode.VACUOUS:
         return (
             f"{found if cases else 'No new violations.'} Known defects of this version: {', '.join(known)}."
         )
@@ -133,6 +139,7 @@ def as_json(result: CampaignResult) -> bytes:
         "exit_code": int(result.exit_code),
         "interrupted": result.interrupted,
         "broken": result.broken,
+        "possibly_fixed": [entry.id for entry in result.unseen],
         "policies": [_policy(policy) for policy in result.policies],
     }
     return msgspec.json.encode(body)
@@ -150,7 +157,11 @@ def _policy(policy: PolicyResult) -> dict[str, Any]:
         "violated": dict(policy.violated),
         "unknown": dict(policy.unknown),
         "known": {
-            defect: {"cases": known.cases, "verdicts": known.failure.verdicts}
+            defect: {
+                "cases": known.cases,
+                "accepted": defect in policy.accepted,
+                "verdicts": known.failure.verdicts,
+            }
             for defect, known in sorted(policy.known.items())
         },
         "shrunk": [failure.shrunk.result for failure in policy.failures if failure.shrunk is not None],

@@ -1,0 +1,1 @@
+"""Known defects of engine versions, a JSON file each; docs/known.md says how they are written."""
