@@ -67,6 +67,18 @@ def test_children_before_parents_are_known_under_write_back_only() -> None:
     assert named("orphan-parent", HOST, "0.5.23", "write_back") == ""
 
 
+def test_selective_copies_too_early_in_one_version() -> None:
+    assert named("early-backup", {"blocks": 4}, policy="write_through_selective") == "B8"
+    assert named("early-backup", {"blocks": 4}, "0.5.23", "write_through_selective") == ""
+
+
+def test_a_small_host_that_fills_up_is_known() -> None:
+    verdict = Verdict("no-backup", Outcome.VIOLATION, 0, "op", "m", facts={"blocks": 4})
+    small = FleetConfig(engine="sglang", engine_version="0.5.17", host_ratio=0.5)
+    assert known_defect(verdict, small) == "N3"
+    assert known_defect(verdict, FleetConfig(engine="sglang", engine_version="0.5.17")) == ""
+
+
 def test_a_wrong_split_is_known_where_a_short_host_part_is_declined() -> None:
     facts: Facts = {"cached": 0, "device": 0, "host": 8}
     assert named("split-sum", facts, page=4) == "B5"

@@ -147,12 +147,15 @@ def observation_of(generate: Generate, tokens: tuple[int, ...], reply: Reply) ->
 
 
 def allowed(profile: str, policy: WritePolicy, shape: Shape) -> set[str]:
-    """Known defects: B6c, B7 anywhere, E5 under write_back, B5 on small pages, T10 on small hosts."""
+    """Known defects: B6c, B7 anywhere, E5 under write_back, B8 under selective, B5 on small pages, T10 on
+    small hosts."""
     if profile == "default":
         return set()
     known = {"duplicate-store", "unmatched-removal"}
     if policy == "write_back":
         known.add("orphan-parent")
+    if policy == "write_through_selective" and profile == "sglang-0.5.17":
+        known.add("early-backup")
     if shape.page_size < 10:
         known.add("split-sum")
     if shape.host_ratio < 1 and policy == "write_through":

@@ -179,6 +179,14 @@ def page_without_a_host_copy(planted: bool) -> Story:
     return story
 
 
+@case("early-backup")
+def page_copied_at_its_first_request(planted: bool) -> Story:
+    story = Story(policy="write_through_selective")
+    story.ask("p", 4, fresh("p", 4) if planted else [store("p", 4)])
+    story.ask("p", 4, [] if planted else [store("p", 4, CPU)], ON_DEVICE)
+    return story
+
+
 @case("leak-at-rest")
 def request_still_running(planted: bool) -> Story:
     story = Story()

@@ -46,6 +46,19 @@ class NoBackup(Fault):
         return engine.cache.drop(node, staged)
 
 
+class BackupAtOnce(Fault):
+    """write_through_selective copies every page when the first request has computed it."""
+
+    oracle = "early-backup"
+    source = "B8, the two hits that one request counts in sglang 0.5.17"
+
+    def hit(self, engine: Engine, inner: Callable[[Node], None], node: Node) -> None:
+        """Count every hit twice."""
+        del engine
+        inner(node)
+        inner(node)
+
+
 class WrongHostContent(Fault):
     """A copy to host writes the content of the neighbouring page."""
 

@@ -8,7 +8,7 @@ operation does not grow with the history.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Container
 from dataclasses import dataclass
 
@@ -32,6 +32,7 @@ class History:
     """Since the last flush (or start). Operations are numbered from 1.
 
     `loose`: pages after which one more may be stored that no reply told of (B15; None: the first of all).
+    `uses`: requests that came to a block, whatever their namespace; one that was retracted counts anew.
     `longest`: pages of the longest sequence; `widest`: of those that overlapped at some time, together.
     """
 
@@ -44,6 +45,8 @@ class History:
         self.begun: dict[PageKey, str] = {}
         self.inserted: dict[PageKey, str] = {}
         self.used: dict[PageKey, int] = {}
+        self.uses: Counter[int] = Counter()
+        self._open: dict[str, int] = {}
         self.roots: OrderedDict[PageKey, Root] = OrderedDict()
         self.loose: set[tuple[str, int | None]] = set()
         self.number = 0
@@ -55,11 +58,16 @@ class History:
     def begin(self, namespace: str, hashes: tuple[int, ...], operation: str) -> int:
         """A request is about to be sent: its pages may be computed from now on. Returns its number."""
         self.number += 1
+        self.uses.update(hashes)
+        self._open[operation] = len(hashes)
         self._add(namespace, hashes, operation)
         return self.number
 
-    def end(self, namespace: str, hashes: tuple[int, ...], operation: str) -> None:
+    def end(self, namespace: str, hashes: tuple[int, ...], operation: str, retractions: int = 0) -> None:
         """The request has ended: pages that end in its outputs were begun too, and all was used until now."""
+        self.uses.update(hashes[self._open.pop(operation, len(hashes)) :])
+        for _ in range(retractions):
+            self.uses.update(hashes)
         self._add(namespace, hashes, operation)
 
     def together(self, pages: int) -> None:

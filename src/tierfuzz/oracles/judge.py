@@ -131,7 +131,7 @@ class Judge:
         if not seen.output_ids and not expected.alone and len(hashes) < expected.most_stored:
             self.history.loosen(expected.namespace, hashes)
             self.view.loosen(expected.namespace, hashes)
-        self.history.end(expected.namespace, hashes, expected.operation)
+        self.history.end(expected.namespace, hashes, expected.operation, seen.retractions)
         self.view.begin(expected.namespace, hashes, late=True)
         self.reach["aborted"] += seen.status == "aborted"
         if seen.prompt_tokens is not None:

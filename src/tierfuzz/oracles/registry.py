@@ -64,6 +64,11 @@ _ALL = (
     Oracle(
         "no-backup", Scope.AT_REST, "A page that the policy must have copied to host by now has no host copy."
     ),
+    Oracle(
+        "early-backup",
+        Scope.AT_REST,
+        "Under write_through_selective a page was copied to host before a second request came to it.",
+    ),
     Oracle("content", Scope.ALWAYS, "The same prompt gave other greedy outputs than before."),
     Oracle(
         "leak-at-rest",
