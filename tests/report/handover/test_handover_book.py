@@ -19,6 +19,7 @@ SETUP = {
     "host_pages": 8,
     "removal_first": False,
     "backup_hits": 1,
+    "backup_newest": False,
     "empty": True,
 }
 GPU, CPU = "GPU", "CPU_PINNED"
@@ -154,6 +155,18 @@ def test_write_back_may_lose_pages_only_where_the_host_is_full() -> None:
         apply(made, store(1, GPU), gone(1))
         made.at_rest(0, flushed=False)
         assert oracles(made) == ["no-backup"] * missed
+
+
+def test_a_small_host_must_have_the_pages_of_the_newest_request_only() -> None:
+    made = book(backup_newest=True, host_pages=2)
+    apply(made, store(1, GPU), store(2, GPU, 1))
+    made.completed([1, 2])
+    made.at_rest(0, flushed=False)
+    assert made.odd == []
+    made.newest = [1, 2]
+    apply(made, store(2, CPU))
+    made.at_rest(0, flushed=False)
+    assert made.odd == [("no-backup", "a#0 has no host copy at rest")]
 
 
 def test_loads_are_device_stores_of_what_is_on_host() -> None:

@@ -37,6 +37,9 @@ def run(**other: Any) -> Run:
     made.replies = {"op1": {**REPLY, **other}, "first": dict(REPLY)}
     made.groups = [{"ids": ["op1"], "replies": [made.replies["op1"]], "told": {1, 2}, "loads": {2: 1, 3: 1}}]
     made.levels = [{"locked device tokens": other.get("locked", 0.0)}]
+    made.beyond = other.get("beyond", [])
+    made.events = [object()]  # type: ignore[list-item]
+    made.books[0].odd = [("no-backup", text) for text in other.get("bare", [])]
     return made
 
 
@@ -56,6 +59,8 @@ FINE: list[tuple[str, dict[str, Any]]] = [
     ("namespace_leak", {"own": 0, "any_owner": 2, "threshold": 32}),
     ("storage_below_threshold", {"threshold": 32}),
     ("leak_at_rest", {"gauge": "locked device tokens", "worker": 0}),
+    ("pool_levels", {"worker": 0}),
+    ("no_backup", {}),
 ]
 WRONG: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("host_miss", {"host_only": 48}, {"device": 0, "host": 32}),
@@ -78,6 +83,8 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("namespace_leak", {"own": 0, "any_owner": 2, "threshold": 32}, {"storage": 32}),
     ("storage_below_threshold", {"threshold": 32}, {"storage": 16}),
     ("leak_at_rest", {"gauge": "locked device tokens", "worker": 0}, {"locked": 16.0}),
+    ("pool_levels", {"worker": 0}, {"beyond": ["used on host: -16 of 400 tokens"]}),
+    ("no_backup", {}, {"bare": ["op1#0 has no host copy"]}),
 ]
 
 
@@ -127,6 +134,23 @@ def test_nothing_is_said_without_events_or_gauges() -> None:
         checks.ledger_accounting(run(claimed=None), "op1", VIEW)
     with pytest.raises(Undecided, match="does not tell num_queue_reqs"):
         checks.leak_at_rest(run(), "op1", {"gauge": "num_queue_reqs", "worker": 0})
+    made = run()
+    made.events, made.levels = [None], [{}]
+    with pytest.raises(Undecided, match="no events"):
+        checks.no_backup(made, "op1", {})
+    with pytest.raises(Undecided, match="no levels"):
+        checks.pool_levels(made, "op1", {"worker": 0})
+    made.setup = {**SETUP, "backup_hits": 0}
+    with pytest.raises(Undecided, match="may leave pages"):
+        checks.no_backup(made, "op1", {})
+
+
+def test_levels_beyond_a_pool_are_named() -> None:
+    fine = {"kv_available_tokens": 64.0, "kv_evictable_tokens": 64.0, "hicache_host_used_tokens": 400.0}
+    assert run().beyond_pools(fine) == []
+    for name, value in (("kv_available_tokens", 129.0), ("kv_evictable_tokens", 65.0)):
+        assert len(run().beyond_pools({**fine, name: value})) >= 1
+    assert run().beyond_pools({"hicache_host_used_tokens": -16.0}) == ["used on host: -16 of 400 tokens"]
 
 
 def test_the_fallback_holds_every_reply_against_its_forecast() -> None:
@@ -151,6 +175,7 @@ def test_the_verdict_says_bug_not_seen_or_undecided(
 
     monkeypatch.setattr(main, "CHECKS", {name: getattr(checks, name) for name in check_names()})
     made = run()
+    made.events = [None]
     assert not judge(made, [check("phantom-hit", "phantom_hit", most=48)])
     assert not judge(made, [check("duplicate-store", "events")])
     assert "undecided: no events were read" in capsys.readouterr().out
@@ -176,13 +201,24 @@ def test_the_levels_at_rest_have_the_names_of_the_oracle() -> None:
     judge_of_the_package = Judge(FleetConfig(), 0)
     judge_of_the_package.gauges({f"sglang:{name}": value for name, value in gauges.items()})
     made = run()
-    made.events = [object()]  # type: ignore[list-item]
     levels = made.levels_from(0, gauges)
     assert {v.facts["gauge"]: v.facts["value"] for v in judge_of_the_package.take_verdicts()} == {
         **levels,
         "locked device tokens": FleetConfig().device_tokens - 6,
     }
     assert levels["locked device tokens"] == 8 * 16 - 6
+
+
+def test_a_defect_of_the_script_is_not_one_of_the_worker(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tierfuzz.report.handover.script import main
+
+    monkeypatch.setattr("sys.argv", ["repro.py", "--worker", "http://127.0.0.1:1"])
+    monkeypatch.setattr(main, "connect", lambda *_: 1 / 0)
+    setup = {"title": "", "key": "", "empty": True, "workers": ["http://127.0.0.1:1"]}
+    assert main.main(setup, [], []) == main.NOT_REACHABLE
+    assert "ZeroDivisionError" in capsys.readouterr().err
 
 
 def test_tokens_follow_the_rule_of_the_recordings() -> None:

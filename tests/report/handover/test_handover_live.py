@@ -195,6 +195,8 @@ def script_of(fleet: Fleet, operations: tuple[Operation, ...], tmp_path: Path) -
         Verdict("host-miss", Outcome.VIOLATION, 0, "op3", "said", facts={"host_only": 160}),
         Verdict("clear-scope", Outcome.VIOLATION, 0, "fl", "said"),
         Verdict("crash", Outcome.VIOLATION, 0, "op3", "said"),
+        Verdict("no-backup", Outcome.VIOLATION, 0, "op3", "said"),
+        Verdict("pool-levels", Outcome.VIOLATION, 0, "op3", "said"),
         Verdict("unheard-of", Outcome.VIOLATION, 0, "op3", "said"),
         Verdict("leak-at-rest", Outcome.VIOLATION, 1, "z", "said", facts={"gauge": "locked device tokens"}),
     ]
@@ -209,7 +211,7 @@ def test_a_healthy_fleet_is_accused_of_nothing_whatever_the_program_does(
     urls = [word for worker in sim_fleet.workers for word in ("--worker", worker.launch.base_url)]
     done = ran([*script_of(sim_fleet, EVERYTHING, tmp_path), *urls])
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("not seen") == len(BY_EVENTS) + 5
+    assert done.stdout.count("not seen") == len(BY_EVENTS) + 7
     assert all(f"\n{operation.id}" in f"\n{done.stdout}" for operation in EVERYTHING)
 
 

@@ -38,7 +38,6 @@ BY_EVENTS = frozenset(
         "event-order",
         "malformed-event",
         "missing-medium",
-        "no-backup",
         "orphan-parent",
         "over-capacity",
         "sequence-gap",
@@ -69,6 +68,7 @@ def setup_of(program: Program, verdicts: Sequence[Verdict]) -> Data:
         if fleet.storage_threshold
         else fleet.policy == "write_back" and traits.removal_first,
         "backup_hits": _backup_hits(fleet),
+        "backup_newest": fleet.host_tokens < fleet.device_tokens,
         "silent_revival": traits.silent_revival,
         "confirmations": driver.confirmations,
         "fresh_gauges": driver.fresh_gauges,
@@ -79,7 +79,8 @@ def setup_of(program: Program, verdicts: Sequence[Verdict]) -> Data:
 def _backup_hits(fleet: FleetConfig) -> int:
     """Completed requests over a page after which it must have a host copy; 0 where that cannot be said."""
     full = fleet.policy == "write_back" and not fleet.starts_empty
-    if full or fleet.storage_threshold or fleet.host_tokens < fleet.device_tokens:
+    small = fleet.policy != "write_through" and fleet.host_tokens < fleet.device_tokens
+    if full or small or fleet.storage_threshold:
         return 0
     return 2 if fleet.policy == "write_through_selective" else 1
 

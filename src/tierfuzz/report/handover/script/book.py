@@ -30,6 +30,7 @@ class Book:
         self.doubled: set[int] = set()  # had two copies in a tier: whose, events do not say
         self.revived: set[int] = set()  # may be on device without an event
         self.dropped: set[int] = set()  # left the device without a host copy
+        self.newest: list[int] = []  # pages of the newest request, where it was alone and has ended well
         self.hits: Counter[int] = Counter()  # completed requests over a block while it was on device
 
     def on(self, tier: str, block: int) -> bool:
@@ -174,6 +175,9 @@ class Book:
             few = len(self.names) <= self.setup["host_pages"]  # else some may be lost for want of room
             return [b for b in self.dropped if few and self._known(b)]
         on_device = [block for block, count in self.copies["device"].items() if count > 0]
+        if self.setup["backup_newest"]:  # older copies give way to those of the newest request
+            fits = len(self.newest) <= self.setup["host_pages"]
+            on_device = [block for block in self.newest if fits and self.on("device", block)]
         return [b for b in on_device if not self.on("host", b) and self.hits[b] >= least and self._known(b)]
 
     def _known(self, block: int) -> bool:

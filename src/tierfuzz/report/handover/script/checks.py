@@ -125,6 +125,22 @@ def leak_at_rest(run: Run, at: str, facts: Facts) -> str:
     return f"{facts['gauge']}: {value:g} at rest; expected 0" if value else ""
 
 
+def pool_levels(run: Run, at: str, facts: Facts) -> str:
+    del at
+    if not run.levels[facts["worker"]]:
+        raise Undecided("the worker tells no levels")
+    return "; ".join(run.beyond)
+
+
+def no_backup(run: Run, at: str, facts: Facts) -> str:
+    del at, facts
+    if not run.setup["backup_hits"]:
+        raise Undecided("this fleet may leave pages without a host copy")
+    if not any(run.events):
+        raise Undecided("no events were read")
+    return run.odd("no-backup")
+
+
 def accounting(run: Run, at: str, facts: Facts) -> str:
     """For oracles that need the whole model: only what the forecast says of each reply."""
     del at, facts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import traceback
 import uuid
 from typing import Any
 
@@ -122,6 +123,9 @@ def main(setup: dict[str, Any], steps: list[dict[str, Any]], checks: list[dict[s
                 break
     except Gone as error:
         print(f"cannot go on: {error}")
+        return NOT_REACHABLE
+    except Exception:  # a defect of this script must not look like one of the worker
+        traceback.print_exc()
         return NOT_REACHABLE
     print("The bug shows." if shown else "The bug does not show.")
     return SHOWN if shown else NOT_SHOWN

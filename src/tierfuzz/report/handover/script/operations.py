@@ -61,7 +61,7 @@ class Program(Run):
             blocks = page_hashes(call["tokens"], self.setup["page"], call.get("seed", ""))
             before.append((blocks, self._before(index, call, blocks)))
             book.name(call["id"], call.get("namespace") or "", blocks)
-        book.told, book.loads = set(), Counter()
+        book.told, book.loads, book.newest = set(), Counter(), []
         worker = self.workers[index]
         alone = len(made) == 1 and made[0].get("abort_after_s") is None
         replies = [worker.generate(made[0])] if alone else worker.together(made)
@@ -72,6 +72,8 @@ class Program(Run):
         for call, (blocks, claimed), seen in zip(made, before, replies, strict=True):
             self._received(index, call, blocks, {**seen, "claimed": claimed, "pages": blocks})
         ids = [call["id"] for call in made]
+        if len(made) == 1 and not replies[0].get("aborted", True):
+            book.newest = before[0][0]
         good = [self.replies[name] for name in ids if self.replies[name].get("prompt") is not None]
         self.groups.append({"ids": ids, "replies": good, "told": book.told, "loads": book.loads})
 

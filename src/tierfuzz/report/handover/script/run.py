@@ -26,6 +26,7 @@ class Run:
         self.setup, self.workers, self.events = setup, workers, events
         self.books = [Book(setup) for _ in workers]
         self.levels: list[dict[str, float]] = [{} for _ in workers]
+        self.beyond: list[str] = []  # levels that no pool can have
         self.replies: dict[str, Reply] = {}
         self.expected: dict[str, Step] = {}
         self.groups: list[dict[str, Any]] = []
@@ -142,7 +143,9 @@ class Run:
         for index, worker in enumerate(self.workers):
             self.release(index)
             if self.rest(index) and self.setup["fresh_gauges"]:
-                self.levels[index] = self.levels_from(index, worker.gauges())
+                gauges = worker.gauges()
+                self.levels[index] = self.levels_from(index, gauges)
+                self.beyond += self.beyond_pools(gauges)
 
     def levels_from(self, index: int, gauges: dict[str, float]) -> dict[str, float]:
         """What must be 0 at rest, by the names of the oracle."""
@@ -156,6 +159,19 @@ class Run:
             over = gauges["hicache_host_used_tokens"] - claimed
             found["host tokens used beyond those that events claim"] = over
         return found
+
+    def beyond_pools(self, gauges: dict[str, float]) -> list[str]:
+        """Levels below 0 or above their pool."""
+        page = self.setup["page"]
+        device, host = self.setup["device_pages"] * page, self.setup["host_pages"] * page
+        free, evictable = gauges.get("kv_available_tokens", 0), gauges.get("kv_evictable_tokens", 0)
+        used = gauges.get("hicache_host_used_tokens", 0)
+        levels = (("free on device", free, device), ("free or evictable on device", free + evictable, device))
+        return [
+            f"{what}: {value:g} of {pool} tokens"
+            for what, value, pool in (*levels, ("used on host", used, host))
+            if not 0 <= value <= pool
+        ]
 
 
 def told(seen: Reply) -> str:
