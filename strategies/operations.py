@@ -41,6 +41,7 @@ FillDraw = tuple[int, float, float, int]
 ForkDraw = tuple[int, int, int, Outputs]
 GrowDraw = tuple[int, int, Outputs]
 CrowdDraw = tuple[int, int, Outputs]
+RefetchDraw = tuple[int, Outputs, float | None]
 MemberDraw = tuple[bool, int, Length, Outputs, float | None]
 StorageDraw = tuple[int, str, WritePolicy]
 StorageChange = Flush | ClearStorage | Attach | Detach
@@ -62,6 +63,8 @@ MEMBERS = st.tuples(
     st.booleans(), PICKS, prompts.LENGTHS, prompts.OUTPUTS, st.sampled_from((None, None, None, 0.0, 0.001))
 )
 CROWDS = st.lists(st.tuples(PICKS, prompts.SIZES, prompts.OUTPUTS), min_size=2, max_size=4)
+ABORTS = st.sampled_from((None, None, 0.0, 0.001, 0.003))
+REFETCHES = st.lists(st.tuples(PICKS, prompts.OUTPUTS, ABORTS), min_size=2, max_size=3)
 BURSTS = st.tuples(WORKERS, st.lists(MEMBERS, min_size=2, max_size=4))
 STORAGE = st.tuples(
     WORKERS,
@@ -159,6 +162,22 @@ def crowd(fleet: FleetConfig, sent: Sequence[Generate], name: str, draws: Sequen
         pieces = (*origin.prompt, Piece(f"c-{name}.{number}", 0, fleet.device_tokens))
         prompt = prompts.cut(pieces, max(1, min(most, quarter + size % (2 * quarter))))
         return Generate(f"{name}.{number}", worker, prompt, wanted, namespace=origin.namespace)
+
+    return Burst(name, tuple(member(number, draw) for number, draw in enumerate(draws)))
+
+
+def refetch(fleet: FleetConfig, sent: Sequence[Generate], name: str, draws: Sequence[RefetchDraw]) -> Burst:
+    """Earlier prompts of one worker again, together, some of them aborted."""
+    worker = picked(sent, draws[0][0]).worker
+    known = [generate for generate in sent if generate.worker == worker]
+
+    def member(number: int, draw: RefetchDraw) -> Generate:
+        pick, outputs, abort = draw
+        origin, wanted = picked(known, pick), _outputs(fleet, outputs)
+        if abort is not None:
+            wanted = max(wanted, 2 * fleet.page_size)
+        prompt, namespace = origin.prompt, origin.namespace
+        return Generate(f"{name}.{number}", worker, prompt, wanted, "prime", namespace, None, abort)
 
     return Burst(name, tuple(member(number, draw) for number, draw in enumerate(draws)))
 

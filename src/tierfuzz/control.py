@@ -75,7 +75,7 @@ class WorkerControl:
                 )
             return
         self.release(worker)
-        if worker.reconfigured or not worker.process.alive():
+        if worker.reconfigured or worker.stuck or not worker.process.alive():
             self.fleet.restart(worker)
         if not self.emptied(worker):
             self.fleet.restart(worker)
@@ -106,6 +106,11 @@ class WorkerControl:
         worker.judge.restarted("recovery")
         worker.rested = False
 
+    def _give_up(self, worker: Worker) -> None:
+        """Nothing more can be learned of this worker in this case, and each wait is long."""
+        self.lost += 1
+        worker.stuck = True
+
     @contextmanager
     def answering(self, worker: Worker) -> Iterator[None]:
         """What the worker leaves unanswered inside is a crash or a hang; it is replaced, as in failed()."""
@@ -121,7 +126,7 @@ class WorkerControl:
         """Prove rest and bring every event in; False when it cannot be said."""
         if worker.rested:
             return True
-        if worker.held_tokens is not None:
+        if worker.stuck or worker.held_tokens is not None:
             self.events(worker)  # held copies are in flight until they are released: waiting cannot help
             return False
         with self.answering(worker):
@@ -133,15 +138,25 @@ class WorkerControl:
                 worker.judge.rested()
             else:
                 worker.judge.transport("hang", result.reason)
-                self.lost += 1  # nothing more can be learned of it in this case, and each wait is long
+                self._give_up(worker)
         return worker.rested
 
+    def levels(self, worker: Worker) -> None:
+        """What the worker says of its pools at rest."""
+        if worker.rested and self.fleet.driver.fresh_gauges:
+            with self.answering(worker):
+                worker.judge.gauges(worker.client.metrics())
+
     def flush(self, worker: Worker, operation: str) -> None:
+        """Empty a worker; its levels are asked before, as nothing is left of them afterwards."""
         self.release(worker)
         self.rest(worker)
+        self.levels(worker)
+        if worker.stuck:
+            return
         if not worker.client.flush(self.flush_bound_s):
             worker.judge.transport("hang", f"not idle enough for a flush within {self.flush_bound_s} s")
-            self.lost += 1
+            self._give_up(worker)
             return
         worker.judge.flushed(operation)
         worker.rested = False

@@ -30,7 +30,8 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.001, 0.05
 
 @dataclass
 class Worker:
-    """One live worker. `held_tokens` were sent since its copies are held back, or None when they are not."""
+    """One live worker. `held_tokens` were sent since its copies are held back, or None when they are not;
+    `stuck`: it did not come to rest, or refused a flush, when it should have."""
 
     index: int
     launch: Launch
@@ -41,6 +42,7 @@ class Worker:
     held_tokens: int | None = None
     rested: bool = False
     reconfigured: bool = False
+    stuck: bool = False
     litter: set[Path] = field(default_factory=set)
 
 
@@ -193,7 +195,7 @@ class Fleet:
             worker.launch.base_url, self.clock, worker.launch.api_key, self.request_bound_s
         )
         worker.held_tokens = None
-        worker.reconfigured = False
+        worker.reconfigured = worker.stuck = False
         self._check(worker)
 
     def renew(self, worker: Worker) -> None:

@@ -20,6 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from tierfuzz.evidence import evidence_of
 from tierfuzz.machine_failures import confirmed, violation_in
+from tierfuzz.machine_overlaps import OverlapRules
 from tierfuzz.machine_storage import StorageRules
 from tierfuzz.oracles.known import KnownPrefix
 from tierfuzz.profiles import machine_settings, nearest_root
@@ -48,7 +49,7 @@ MOST_SENT = 24
 MOST_PROMPT_SHARE = 3  # a grown prompt takes at most a third of the device pool
 
 
-class TierMachine(StorageRules, RuleBasedStateMachine):
+class TierMachine(OverlapRules, StorageRules, RuleBasedStateMachine):
     """See the module. `fleet` wins over `policy`; `repeats`: runs of a failing case in all, for "k of n".
 
     `shrink`: the most that is spent to make a failing case small; None: it is raised as it was run.
@@ -123,7 +124,13 @@ class TierMachine(StorageRules, RuleBasedStateMachine):
         return [prefix for prefix in known if prefix.generate.id in sent]
 
     def teardown(self) -> None:
-        """One place where everything is said; half an operation (Ctrl-C, a dead worker) says nothing."""
+        """One place where everything is said; half an operation (Ctrl-C, a dead worker) says nothing.
+
+        Every case ends with a flush of each worker, so what a flush has to do is asked in every case.
+        """
+        for worker in range(self.config.workers):
+            if not self.cut_short:
+                self.apply(Flush(self.name(), worker))
         if self.cut_short:
             return
         verdicts = self.runner.finish()
@@ -214,17 +221,6 @@ class TierMachine(StorageRules, RuleBasedStateMachine):
     def namespaced(self, draw: ops.NamespacedDraw) -> None:
         """A shared prompt under a namespace."""
         self.apply(ops.namespaced(self.config, self.name(), draw))
-
-    @rule(draw=ops.BURSTS)
-    def overlap(self, draw: tuple[int, list[ops.MemberDraw]]) -> None:
-        """Requests that overlap, some of them aborted."""
-        self.apply(ops.burst(self.config, self.sent, self.name(), *draw))
-
-    @precondition(lambda self: self.sent)
-    @rule(draws=ops.CROWDS)
-    def crowd(self, draws: list[ops.CrowdDraw]) -> None:
-        """Requests that overlap and do not all fit: some wait for room, or are retracted."""
-        self.apply(ops.crowd(self.config, self.sent, self.name(), draws))
 
     @rule(worker=ops.WORKERS, kind=ops.QUIETS)
     def rest_or_flush(self, worker: int, kind: ops.Quiet) -> None:

@@ -33,6 +33,13 @@ class StorageRules:
         for request in (branch, twig):
             self.apply(ops.again(request, self.name(), "repeat"))
 
+    @precondition(lambda self: self.sent and self.config.storage_threshold)
+    @rule(draws=ops.REFETCHES)
+    def refetch(self, draws: list[ops.RefetchDraw]) -> None:
+        """Empty device and host, then bring earlier prompts back from storage, together, some in vain."""
+        self.apply(Flush(self.name(), ops.picked(self.sent, draws[0][0]).worker))
+        self.apply(ops.refetch(self.config, self.sent, self.name(), draws))
+
     @precondition(lambda self: self.config.storage_threshold)
     @rule(draw=ops.STORAGE)
     def storage_control(self, draw: ops.StorageDraw) -> None:

@@ -70,9 +70,8 @@ class Runner(WorkerControl):
         """End of a case: release what is held, prove rest, ask the gauges; all verdicts of the case."""
         for worker in self.fleet.workers:
             self.release(worker)
-            if self.rest(worker) and self.fleet.driver.fresh_gauges:
-                with self.answering(worker):
-                    worker.judge.gauges(worker.client.metrics())
+            self.rest(worker)
+            self.levels(worker)
             self.collect(worker)
         return list(self.verdicts)
 

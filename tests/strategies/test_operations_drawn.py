@@ -86,6 +86,19 @@ def test_a_crowd_wants_more_than_its_share_and_each_of_it_fits_alone(
         assert length + request.outputs + 2 * fleet.page_size <= fleet.device_tokens
 
 
+@given(FLEETS, ops.REFETCHES)
+def test_what_is_fetched_again_was_sent_to_that_worker(
+    fleet: FleetConfig, draws: list[ops.RefetchDraw]
+) -> None:
+    made = ops.refetch(fleet, SENT, "op9", draws)
+    assert len({request.id for request in made.requests}) == len(draws)
+    for request, (pick, _, abort) in zip(made.requests, draws, strict=True):
+        origin = ops.picked(SENT, pick)
+        assert (request.prompt, request.namespace, request.worker) == (origin.prompt, origin.namespace, 0)
+        assert request.abort_after_s == abort
+        assert abort is None or request.outputs >= 2 * fleet.page_size  # long enough to be caught
+
+
 @given(FLEETS, ops.BURSTS, st.sampled_from(((), SENT)))
 def test_a_burst_is_of_one_worker_with_an_id_each(
     fleet: FleetConfig, draw: tuple[int, list[ops.MemberDraw]], sent: tuple[Generate, ...]

@@ -127,7 +127,9 @@ _ALL = (
         Scope.AT_REST,
         "A block was stored on device that is a page of no prompt and no answer.",
     ),
-    Oracle("hang", Scope.ALWAYS, "A request, or rest, did not come within its bound."),
+    Oracle(
+        "hang", Scope.ALWAYS, "A reply, a flush of an idle worker, or rest did not come within its bound."
+    ),
     Oracle("crash", Scope.ALWAYS, "The worker process ended by itself, or closed its connections."),
 )
 
