@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,7 @@ class CampaignConfig:
     """What to run. `steps`: operations a case; `seed` decides everything but the workers' own timing.
 
     `shrink`: the most that may be spent to make one failing case small; None: leave them as they are.
+    `stop`: asked after every case, of what was found so far; None: after ENOUGH_FAILING_CASES.
     `known`: defects that do not fail the campaign; they are counted and reported all the same.
     """
 
@@ -52,6 +53,7 @@ class CampaignConfig:
     repeats: int = 3
     shrink: Limits | None = None
     known: tuple[KnownDefect, ...] = ()
+    stop: Callable[[PolicyResult], bool] | None = None
 
 
 class _EnoughFound(BaseException):
@@ -92,7 +94,7 @@ def _run_policy(config: CampaignConfig, fleet_config: FleetConfig, dispatcher: D
     logs = config.log_dir / fleet_config.policy
     try:
         with Fleet(fleet_config, logs) as fleet:
-            _find(config, Runner(fleet, dispatcher), result)
+            find(config, Runner(fleet, dispatcher), result)
             result.seconds = SYSTEM_CLOCK.monotonic() - started
             if config.shrink is not None:
                 shrink_failures(result, fleet, config.shrink, dispatcher, logs)
@@ -105,8 +107,8 @@ def _run_policy(config: CampaignConfig, fleet_config: FleetConfig, dispatcher: D
     return result
 
 
-def _find(config: CampaignConfig, runner: Runner, result: PolicyResult) -> None:
-    """All cases, or enough of them."""
+def find(config: CampaignConfig, runner: Runner, result: PolicyResult) -> None:
+    """All cases on a running fleet, or enough of them, into `result`."""
     with suppress(_EnoughFound):
         _run_machine(_machine(runner, result, config), config)
 
@@ -159,7 +161,8 @@ def _machine(runner: Runner, result: PolicyResult, config: CampaignConfig) -> ty
         def conclude(self, verdicts: list[Verdict]) -> None:
             _record(self, result, verdicts, config.known)
             runner.dispatcher.emit(CaseEnded(result.examples, dict(runner.held), dict(runner.reach)))
-            _stop_if_enough(result)
+            if (config.stop or _enough)(result):
+                raise _EnoughFound
 
     return Campaign
 
@@ -211,8 +214,7 @@ def _note_known(
             known.failure.verdicts = machine.confirm(verdicts)
 
 
-def _stop_if_enough(result: PolicyResult) -> None:
+def _enough(result: PolicyResult) -> bool:
     """Findings are not made better by repeating them for ever."""
     stuck = sum(any(v.oracle in STUCK for v in failure.verdicts) for failure in result.failures)
-    if len(result.failures) >= ENOUGH_FAILING_CASES or stuck >= ENOUGH_STUCK_CASES:
-        raise _EnoughFound
+    return len(result.failures) >= ENOUGH_FAILING_CASES or stuck >= ENOUGH_STUCK_CASES

@@ -1,4 +1,4 @@
-"""Every planted fault is found by its oracle within few cases; healthy workers stay silent."""
+"""Every planted fault is found by an oracle that it names, soon; healthy workers stay silent."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tierfuzz.campaign import CampaignConfig, PolicyResult, run_campaign
+from tierfuzz.bench import BenchConfig, look_for
+from tierfuzz.campaign import CampaignConfig, run_campaign
 from tierfuzz.catalogue.all_cases import CASES as CATALOGUE
-from tierfuzz.catalogue.case import DEFAULT_FLEET
+from tierfuzz.catalogue.case import DEFAULT_FLEET, Case
 from tierfuzz.errors import ExitCode
 from tierfuzz.faults.registry import FAULTS
 from tierfuzz.fleet import Fleet
@@ -20,41 +21,36 @@ from tierfuzz.runner import Runner
 CASES = 12
 SEED = 3
 ON_WRITE_BACK = {"abort-keeps-lock"}  # found under every policy, here soonest
+# The search ends when it has found something; a slow machine gets more time, not another verdict.
+SEARCH = BenchConfig(budget_s=120.0, shrink_seeds=0)
 
 
-def campaign(policy: WritePolicy, fleet: FleetConfig, folder: Path) -> tuple[ExitCode, PolicyResult]:
-    """A short campaign under one policy."""
-    config = CampaignConfig(fleet, (policy,), CASES, steps=30, seed=SEED, log_dir=folder, repeats=1)
-    result = run_campaign(config)
-    return result.exit_code, result.policies[0]
-
-
-def reached_in(plant: str) -> FleetConfig:
-    """The fleet that the catalogue names for a fault; one like any other for those that it does not have."""
-    storage = FAULTS[plant].oracle.startswith("storage")
-    other = FleetConfig(
+def case_of(plant: str) -> Case:
+    """The case of the catalogue; one in a fleet like any other for faults that it does not have."""
+    known = next((case for case in CATALOGUE if case.plant == plant), None)
+    if known is not None:
+        return known
+    oracle = FAULTS[plant].oracle
+    fleet = replace(
+        DEFAULT_FLEET,
         policy="write_back" if plant in ON_WRITE_BACK else "write_through",
-        host_ratio=3.0,
-        storage_threshold=64 if storage else 0,
+        storage_threshold=64 if oracle.startswith("storage") else 0,
     )
-    fleet = next((case.fleet for case in CATALOGUE if case.plant == plant), other)
-    return replace(fleet, plants=(plant,))
+    return Case(plant, plant, "", "engine tree", (), plant, (oracle,), fleet)
 
 
-@pytest.mark.parametrize("name", sorted(FAULTS))
-def test_a_planted_fault_is_found_by_its_oracle(name: str, tmp_path: Path) -> None:
-    fleet = reached_in(name)
-    code, result = campaign(fleet.policy, fleet, tmp_path)
-    named = {slug for case in CATALOGUE if case.plant == name for slug in case.oracles}
-    assert code is ExitCode.VIOLATION
-    assert (named | {FAULTS[name].oracle}) & set(result.violated)
+@pytest.mark.parametrize("name", sorted(set(FAULTS) - {"canary"}))
+def test_a_planted_fault_is_found_by_its_oracle(name: str) -> None:
+    row = look_for(case_of(name), SEED, SEARCH)
+    assert row.named, row
 
 
 @pytest.mark.parametrize("policy", WRITE_POLICIES)
 def test_the_control_is_silent_and_not_vacuous(policy: WritePolicy, tmp_path: Path) -> None:
-    code, result = campaign(policy, DEFAULT_FLEET, tmp_path)
-    assert code is ExitCode.HELD, [f.verdicts for f in result.failures]
-    assert result.held["host-miss"] > 0
+    config = CampaignConfig(DEFAULT_FLEET, (policy,), CASES, steps=30, seed=SEED, log_dir=tmp_path, repeats=1)
+    result = run_campaign(config)
+    assert result.exit_code is ExitCode.HELD, [f.verdicts for f in result.policies[0].failures]
+    assert result.policies[0].held["host-miss"] > 0
 
 
 @pytest.mark.parametrize("policy", WRITE_POLICIES)

@@ -68,7 +68,7 @@ def test_nothing_runs_twice(items: list[int], reasons: list[frozenset[int]]) -> 
         return fails(candidate)
 
     whole = (*items, *sorted(reasons[0]))
-    remembered = Remembered(counted, Meter(Limits(), FakeClock()), key=lambda c: c, cost=len)
+    remembered = Remembered[Items](counted, Meter(Limits(), FakeClock()), key=lambda c: c, cost=len)
     ddmin(whole, remembered)
     ddmin(whole, remembered)  # what was tried once stays known
     assert len(runs) == len(set(runs)) == remembered.meter.runs

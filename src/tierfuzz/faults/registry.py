@@ -10,6 +10,7 @@ from tierfuzz.errors import UsageError
 from tierfuzz.faults import (
     accounting,
     backup,
+    canary,
     hosting,
     lifecycle,
     lookup,
@@ -20,7 +21,7 @@ from tierfuzz.faults import (
 )
 from tierfuzz.model.faults import Fault
 
-_MODULES = (tree, backup, hosting, lookup, publisher, accounting, lifecycle, storage, prefetch)
+_MODULES = (canary, tree, backup, hosting, lookup, publisher, accounting, lifecycle, storage, prefetch)
 _CLASSES: tuple[type[Fault], ...] = tuple(
     value
     for module in _MODULES
