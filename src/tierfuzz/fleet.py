@@ -82,6 +82,8 @@ class Fleet:
     # life ------------------------------------------------------------------------------------------
     def start(self) -> None:
         """Start all workers, wait until they are healthy, and check that they are what was asked for."""
+        if reason := self.driver.unavailable(self.config):
+            raise EnvironmentFailure(reason)
         try:
             for index in range(self.config.workers):
                 self._launch(index)

@@ -6,7 +6,6 @@ Nothing heavy is imported until a test or an option needs it.
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from tierfuzz.program import FleetConfig
     from tierfuzz.violations import Violation
 
-NO_GPU = "the gpu profile needs a GPU: no nvidia-smi was found on this machine"
 GPU_PROFILE = "gpu"
 PROGRAMS_FOLDER = "tierfuzz-out"
 
@@ -27,11 +25,13 @@ PROGRAMS_FOLDER = "tierfuzz-out"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of tierfuzz."""
     group = parser.getgroup("tierfuzz")
-    group.addoption("--tier-engine", default="sim", help="engine under test (default: sim)")
+    group.addoption("--tier-engine", default="", help="engine under test (default: sim; gpu profile: sglang)")
+    group.addoption("--tier-engine-version", default="", help="its version (default: the engine's own)")
     group.addoption("--tier-policy", default="write_through", help="write policy of the tier_fleet fixture")
     group.addoption("--tier-workers", type=int, default=2, help="workers of the tier_fleet fixture")
+    group.addoption("--tier-worker", action="append", default=[], help="URL of a worker that runs already")
     group.addoption(
-        "--tier-worker", action="append", default=[], help="URL of a running worker (not supported yet)"
+        "--tier-allow-destructive", action="store_true", help="attached workers may be emptied and changed"
     )
     group.addoption(
         "--tier-require-engine", action="store_true", help="fail, not skip, where the engine cannot run"
@@ -40,48 +40,55 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the profiles before Hypothesis loads the one that was asked for."""
-    if config.getoption("--tier-worker"):
-        raise pytest.UsageError(
-            "--tier-worker: attaching to running workers is not supported yet; leave it out to start some"
-        )
+    """Register the profiles before Hypothesis loads the one that was asked for; choose the engine."""
     profile = config.getoption("--hypothesis-profile", default=None)
     if profile:
         from tierfuzz.profiles import register
 
         register(config.rootpath)
-    if profile == GPU_PROFILE and not has_gpu():
-        from tierfuzz.session import SESSIONS
+    engine = config.getoption("--tier-engine") or ("sglang" if profile == GPU_PROFILE else "sim")
+    if engine != "sim" or config.getoption("--tier-worker"):
+        _choose(config, engine)
 
-        SESSIONS.refuse(NO_GPU, config.getoption("--tier-require-engine"))
+
+def _choose(config: pytest.Config, engine: str) -> None:
+    """Have machines run on a real engine, or on workers that run already; skip where that cannot be."""
+    from tierfuzz.errors import TierfuzzError
+    from tierfuzz.session import SESSIONS
+
+    try:
+        fleet = _chosen_fleet(config, engine)
+        from tierfuzz.engines.registry import driver_of
+
+        reason = driver_of(fleet).unavailable(fleet)
+    except TierfuzzError as error:
+        raise pytest.UsageError(f"--tier-engine, --tier-worker: {error}") from error
+    SESSIONS.choose(fleet)
+    if reason:
+        SESSIONS.refuse(reason, config.getoption("--tier-require-engine"))
 
 
-def has_gpu() -> bool:
-    """The driver's own tool is there."""
-    return shutil.which("nvidia-smi") is not None
+def _chosen_fleet(config: pytest.Config, engine: str) -> FleetConfig:
+    from tierfuzz.program import FleetConfig
+
+    if urls := config.getoption("--tier-worker"):
+        from tierfuzz.cli.attach import attached_fleet
+
+        return attached_fleet(urls, (), (), engine, config.getoption("--tier-allow-destructive"))
+    return FleetConfig(engine=engine, engine_version=config.getoption("--tier-engine-version"))
 
 
 @pytest.fixture(scope="session")
 def tier_fleet_config(request: pytest.FixtureRequest) -> FleetConfig:
     """The fleet that the options ask for; override it for another one."""
-    from tierfuzz.errors import TierfuzzError
     from tierfuzz.program import WRITE_POLICIES, FleetConfig
+    from tierfuzz.session import SESSIONS
 
     policy = request.config.getoption("--tier-policy")
     if policy not in WRITE_POLICIES:
         raise pytest.UsageError(f"--tier-policy {policy!r}: expected one of {', '.join(WRITE_POLICIES)}")
-    try:
-        from tierfuzz.engines.registry import driver_for
-
-        driver_for(request.config.getoption("--tier-engine"))
-    except TierfuzzError as error:
-        raise pytest.UsageError(f"--tier-engine: {error}") from error
-    return FleetConfig(
-        engine=request.config.getoption("--tier-engine"),
-        policy=policy,
-        workers=request.config.getoption("--tier-workers"),
-        host_ratio=3.0,
-    )
+    workers = request.config.getoption("--tier-workers")
+    return SESSIONS.chosen(FleetConfig(policy=policy, workers=workers, host_ratio=3.0))
 
 
 @pytest.fixture(scope="session")

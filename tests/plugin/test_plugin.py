@@ -75,7 +75,7 @@ def test_the_gpu_profile_skips_with_one_reason_without_a_gpu(
     pytester.makepyfile(test_small=MACHINE)
     result = pytester.runpytest_subprocess("--hypothesis-profile=gpu", "-rs")
     result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines(["*SKIPPED*the gpu profile needs a GPU*"])
+    result.stdout.fnmatch_lines(["*SKIPPED*engine sglang needs a GPU*"])
 
 
 def test_an_engine_that_is_required_fails_instead(
@@ -85,7 +85,7 @@ def test_an_engine_that_is_required_fails_instead(
     pytester.makepyfile(test_fleet="def test_it(tier_fleet): pass\n")
     result = pytester.runpytest_subprocess("--hypothesis-profile=gpu", "--tier-require-engine")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["*the gpu profile needs a GPU*"])
+    result.stdout.fnmatch_lines(["*engine sglang needs a GPU*"])
 
 
 def test_the_fleet_fixture_is_a_running_fleet(pytester: pytest.Pytester) -> None:
@@ -105,20 +105,15 @@ def test_the_fleet_fixture_is_a_running_fleet(pytester: pytest.Pytester) -> None
     [
         ("--tier-policy=sometimes", "*--tier-policy 'sometimes': expected one of write_through*"),
         ("--tier-engine=warp", "*unknown engine 'warp'*"),
+        ("--tier-worker=http://127.0.0.1:1", "*http://127.0.0.1:1 cannot be tested: *"),
+        ("--tier-engine=sglang-cpu --tier-engine-version=9", "*SGLang version '9': expected one of*"),
     ],
 )
 def test_bad_options_are_usage_errors(pytester: pytest.Pytester, option: str, said: str) -> None:
     pytester.makepyfile(test_fleet="def test_it(tier_fleet): pass\n")
-    result = pytester.runpytest_subprocess(option)
-    result.stdout.fnmatch_lines([said])
+    result = pytester.runpytest_subprocess(*option.split())
+    pytest.LineMatcher(result.outlines + result.errlines).fnmatch_lines([said])
     assert result.ret != 0
-
-
-def test_attaching_is_refused_with_the_reason(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(test_nothing="def test_it(): pass\n")
-    result = pytester.runpytest_subprocess("--tier-worker=http://127.0.0.1:1")
-    result.stderr.fnmatch_lines(["*attaching to running workers is not supported yet*"])
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
 
 
 def test_the_profiles_exist_also_under_ci(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

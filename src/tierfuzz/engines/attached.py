@@ -50,6 +50,11 @@ class AttachedDriver:
         at = config.attached[worker]
         return Launch([], {}, at.url, at.events, at.replay or None, at.topic, self._api_key, at.bind)
 
+    def unavailable(self, config: FleetConfig) -> str:
+        """Nothing is started."""
+        del config
+        return ""
+
     def traits(self, config: FleetConfig) -> Traits:
         """Of the engine's version."""
         return self._driver.traits(config)

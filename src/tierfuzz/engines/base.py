@@ -75,6 +75,9 @@ class EngineDriver(Protocol):
     def launch(self, config: FleetConfig, worker: int, ports: list[int]) -> Launch:
         """The command line and addresses of one worker."""
 
+    def unavailable(self, config: FleetConfig) -> str:
+        """Why no worker can be started on this machine; "" where one can."""
+
     def traits(self, config: FleetConfig) -> Traits:
         """What the judgement has to know of this version."""
 

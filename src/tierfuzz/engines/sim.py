@@ -57,6 +57,11 @@ class SimDriver:
             api_key=ADMIN_KEY,
         )
 
+    def unavailable(self, config: FleetConfig) -> str:
+        """It needs nothing."""
+        del config
+        return ""
+
     def traits(self, config: FleetConfig) -> Traits:
         """From the rules of the profile."""
         rules = rules_for(config.profile)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from tierfuzz.codec import Wire
 from tierfuzz.engines.base import Capacities, Control, Launch, host_pool_tokens, require
 from tierfuzz.engines.sglang.checks import differences
-from tierfuzz.engines.sglang.gpus import gpu_of
+from tierfuzz.engines.sglang.gpus import gpu_of, has_gpu
 from tierfuzz.engines.sglang.litter import shared_memory_files
 from tierfuzz.engines.sglang.model_folder import ModelShape, model_folder
 from tierfuzz.engines.sglang.options import ADMIN_KEY, TOPIC, Ports, SglangOptions, options_for
@@ -58,6 +59,18 @@ class SglangDriver:
             api_key=ADMIN_KEY,
             events_bind=True,
         )
+
+    def unavailable(self, config: FleetConfig) -> str:
+        """It needs a GPU, and the engine's package."""
+        del config
+        if not has_gpu():
+            return f"engine {self.name} needs a GPU: no nvidia-smi was found on this machine"
+        if not os.environ.get(PYTHON_VARIABLE) and importlib.util.find_spec("sglang") is None:
+            return (
+                f"engine {self.name} needs SGLang: it cannot be imported, and {PYTHON_VARIABLE} names no "
+                "Python that has it"
+            )
+        return ""
 
     # what a driver of another build changes --------------------------------------------------------
     def options(self, config: FleetConfig, worker: int, ports: Ports) -> SglangOptions:

@@ -18,6 +18,11 @@ def gpu_of(worker: int, visible: str | None) -> str:
     return names[worker % len(names)] if names else ""
 
 
+def has_gpu() -> bool:
+    """The driver's own tool is there."""
+    return shutil.which(TOOL) is not None
+
+
 def _all_gpus() -> list[str]:
     """Numbers of the GPUs that the driver's own tool lists; [] where it is not there."""
     tool = shutil.which(TOOL)

@@ -22,6 +22,11 @@ class SglangCpuDriver(SglangDriver):
     request_bound_s = 60.0
     rest_bound_s = 30.0
 
+    def unavailable(self, config: FleetConfig) -> str:
+        """It has to be installed."""
+        environment = CpuEnvironment(config.engine_version or DEFAULT_VERSION)
+        return "" if environment.installed else environment.missing
+
     def options(self, config: FleetConfig, worker: int, ports: Ports) -> SglangOptions:
         """Those of the GPU, with what a CPU needs."""
         if config.cuda_graphs:
@@ -44,6 +49,7 @@ class SglangCpuDriver(SglangDriver):
         """No GPU, Triton interpreted (the page allocator needs it), one thread a worker."""
         return {
             **super().environment(config, worker),
+            "PYTHONPATH": "",  # its packages are its own
             "CUDA_VISIBLE_DEVICES": "",
             "SGLANG_USE_CPU_ENGINE": "0",
             "TRITON_INTERPRET": "1",

@@ -67,13 +67,18 @@ class CpuEnvironment:
         """Every step was done."""
         return self.state.complete and self.python.exists()
 
+    @property
+    def missing(self) -> str:
+        """What to say where it is not installed."""
+        return (
+            f"engine sglang-cpu {self.version} is not installed: "
+            f"run `tierfuzz engine install sglang-cpu --version {self.version}` first"
+        )
+
     def require(self) -> Path:
         """The interpreter, with the plugin of this tierfuzz; EnvironmentFailure where it is not installed."""
         if not self.installed:
-            raise EnvironmentFailure(
-                f"engine sglang-cpu {self.version} is not installed: "
-                f"run `tierfuzz engine install sglang-cpu --version {self.version}` first"
-            )
+            raise EnvironmentFailure(self.missing)
         self.place_plugin()
         return self.python
 
