@@ -297,3 +297,15 @@ def test_a_page_after_a_loose_end_may_be_on_device() -> None:
     seen.view.clear()
     seen.view.loosen("", ())
     assert seen.prefix() == PrefixView(Interval(0, 1), Interval(0, 1))
+
+
+def test_a_page_that_was_revived_and_lost_before_its_reply_may_have_been_on_device() -> None:
+    seen = Seen("")
+    seen.tell(store(FOUR), store(FOUR, CPU), remove(FOUR))
+    seen.view.rested()
+    assert not seen.view.may_be_revived(1)
+    seen.view.begin("", (1,))  # a request comes to the page, which is on host only
+    assert seen.view.may_be_revived(1)
+    assert not seen.view.may_be_revived(2)
+    seen.view.rested()
+    assert not seen.view.may_be_revived(1)

@@ -50,18 +50,22 @@ class EventView:
         self.ledger = ledger
         self.in_flight: Collection[str] | None = None
         self.backs_up_own = True
+        self.clear()
+
+    def clear(self) -> None:
+        """The worker is empty."""
         self._owners: dict[int, tuple[str, ...]] = {}
         self._loose: set[tuple[str, int | None]] = set()
         self._doubts: dict[tuple[Tier, int], set[Copies] | None] = {}
         self._perhaps_revived: list[tuple[str, int]] = []
-        self._doubled: set[int] = (
-            set()
-        )  # blocks that had two copies in a tier: another owner may come to light
-        self._ever_doubted: set[int] = set()  # blocks that may have been revived since the worker was empty
+        self._doubled: set[int] = set()  # had two copies in a tier: another owner may come to light
+        self._ever_doubted: set[int] = set()  # may have been revived since the worker was empty
+        self._sent: set[tuple[str, int]] = set()  # pages of requests since rest was last proved
 
     # what happens ----------------------------------------------------------------------------------
     def begin(self, namespace: str, hashes: tuple[int, ...], late: bool = False) -> None:
         """These blocks may be held for a namespace now; `late`: events of that may be booked already."""
+        self._sent.update((namespace, h) for h in hashes)
         for h in hashes:
             owners = self._owners.get(h, ())
             if namespace in owners:
@@ -97,6 +101,7 @@ class EventView:
         """Every event is in hand."""
         self._doubt_device(self._perhaps_revived)
         self._perhaps_revived.clear()
+        self._sent.clear()
 
     def apply(self, batch: Batch) -> None:
         """Doubts that this batch settles or raises; the ledger has booked it already."""
@@ -116,15 +121,6 @@ class EventView:
         kept = {copies for copies in known if namespace in copies} if known else set()
         if kept:
             self._settle(tier, h, kept)
-
-    def clear(self) -> None:
-        """The worker is empty."""
-        self._doubts.clear()
-        self._owners.clear()
-        self._loose.clear()
-        self._perhaps_revived.clear()
-        self._ever_doubted.clear()
-        self._doubled.clear()
 
     def _forget_copies(self) -> None:
         """No copy is left; blocks of several owners start from that."""
@@ -185,7 +181,10 @@ class EventView:
         return len(self._owners.get(h, ())) > 1 or h in self._doubled
 
     def may_be_revived(self, h: int) -> bool:
-        """The page may be on device although no event says so."""
+        """The page may be on device although no event says so: also one on host that a request since rest has
+        come to, for it may revive it, and lose it again before its reply tells."""
+        if self.on_host(h) > self.on_device(h) and any((who, h) in self._sent for who in self.owners(h)):
+            return True
         if (Tier.DEVICE, h) not in self._doubts:
             return False
         known = self._doubts[Tier.DEVICE, h]
