@@ -228,6 +228,7 @@ def test_where_host_stores_may_be_of_others_they_settle_nothing() -> None:
 def test_a_recomputed_host_page_may_be_on_device() -> None:
     seen = Seen("")
     seen.tell(store(FOUR, CPU))
+    seen.view.rested()
     seen.view.candidates("", (3, 4))
     assert [seen.view.may_be_revived(h) for h in FOUR] == [False, False, True, True]
     assert seen.prefix() == exactly(4, 0)
@@ -259,6 +260,7 @@ def test_candidates_are_looked_at_again_when_every_event_is_in_hand() -> None:
 def test_a_device_event_settles_the_doubt(event: KvEvent) -> None:
     seen = Seen("")
     seen.tell(store(FOUR, CPU))
+    seen.view.rested()
     seen.view.candidates("", (1,))
     seen.tell(event)
     assert not seen.view.may_be_revived(1)
