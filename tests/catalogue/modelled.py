@@ -78,12 +78,16 @@ class Modelled:
     def come_back(self) -> None:
         """Turn the device over, then ask for an earlier prompt, at times twice at once."""
         prompt = self._earlier()
+        self.turn_over()
+        self.together([self._generate(prompt) for _ in range(self.rng.choice([1, 2]))])
+
+    def turn_over(self) -> None:
+        """New prompts, as many tokens as the device pool has."""
         due = self.fleet.device_tokens
         while due > 0 and not self.dead:
             filler = self.fresh()
             due -= filler.prompt[0].stop
             self.together([filler])
-        self.together([self._generate(prompt) for _ in range(self.rng.choice([1, 2]))])
 
     def from_storage(self) -> None:
         """Flush, then ask for two prompts that share a part."""
@@ -130,19 +134,26 @@ class Modelled:
             self.judge.expect(*made[0], at_rest=True)
         else:
             self.judge.expect_together(made, at_rest=True)
-        for request, tokens in made:
-            self.engine.submit(Request(request.id, tokens, request.outputs))
-        replies = {reply.rid: reply for reply in self.settle()}
+        early = [reply for request, tokens in made for reply in self._submit(request, tokens)]
+        replies = {reply.rid: reply for reply in [*early, *self.settle()]}
         for request, tokens in made:
             if request.id in replies:
                 self.judge.replied(request, observed(request, tokens, replies[request.id], len(made) == 1))
         self._rested()
 
+    def _submit(self, request: Generate, tokens: tuple[int, ...]) -> list[Reply]:
+        """Send a request; replies that came meanwhile."""
+        self.engine.submit(Request(request.id, tokens, request.outputs))
+        return []
+
     def flush(self) -> None:
         """Empty device and host."""
         if self.dead:
             return
-        assert self.engine.flush()
+        if not self.engine.flush():
+            self.dead = True
+            self.judge.transport("hang", "a flush was refused at rest")
+            return
         self.judge.flushed("flush")
         self.settle()
         self._rested()
@@ -183,7 +194,7 @@ def observed(request: Generate, tokens: tuple[int, ...], reply: Reply, alone: bo
         namespace=None,
         prompt=tokens,
         requested_outputs=request.outputs,
-        status="ok",
+        status="aborted" if reply.finish == "abort" else "ok",
         started=0.0,
         ended=0.0,
         output_ids=reply.output_ids,
