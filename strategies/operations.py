@@ -132,12 +132,13 @@ def grow(fleet: FleetConfig, growable: Sequence[Generate], name: str, draw: Grow
 def burst(
     fleet: FleetConfig, sent: Sequence[Generate], name: str, worker: int, members: Sequence[MemberDraw]
 ) -> Burst:
-    """Requests together on one worker, of shared streams or as sent before, some of them aborted."""
+    """Requests together on one worker, some of them aborted: as sent before, of shared streams, or of one
+    that is new to all of them, so that they cut one another's nodes while those are being copied."""
 
     def member(number: int, draw: MemberDraw) -> Generate:
         repeated, pick, length, outputs, abort = draw
-        source = pick % prompts.SHARED_STREAMS
-        pieces = prompts.prompt_of(source, "", _length(fleet, length))
+        source = pick // 2 % prompts.SHARED_STREAMS if pick % 2 else None
+        pieces = prompts.prompt_of(source, f"b-{name}", _length(fleet, length))
         if repeated and sent:
             pieces = picked(sent, pick).prompt
         wanted = _outputs(fleet, outputs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -31,7 +31,8 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.001, 0.05
 @dataclass
 class Worker:
     """One live worker. `held_tokens` were sent since its copies are held back, or None when they are not;
-    `stuck`: it did not come to rest, or refused a flush, when it should have."""
+    `stuck`: it did not come to rest, or refused a flush, when it should have; `event_block` is the block size
+    that it advertises, where it does."""
 
     index: int
     launch: Launch
@@ -43,6 +44,7 @@ class Worker:
     rested: bool = False
     reconfigured: bool = False
     stuck: bool = False
+    event_block: int | None = None
     litter: set[Path] = field(default_factory=set)
 
 
@@ -124,7 +126,9 @@ class Fleet:
         )
 
     def _judge(self, index: int) -> Judge:
-        return Judge(self.config, index, self.driver.traits(self.config))
+        traits = self.driver.traits(self.config)
+        known = self.workers[index].event_block if index < len(self.workers) else None
+        return Judge(self.config, index, replace(traits, advertised=known))
 
     def _check(self, worker: Worker) -> None:
         """Healthy, with the sizes that were asked for, and its events really arrive."""
@@ -132,6 +136,7 @@ class Fleet:
         worker.litter.update(self.driver.litter(worker.process.pid))
         info = worker.client.server_info()
         has = self.driver.capacities(info)
+        worker.event_block = has.event_block
         asked = (
             self.config.page_size,
             self.config.device_tokens,

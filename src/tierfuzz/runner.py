@@ -54,6 +54,7 @@ class Runner(WorkerControl):
             self.clear(worker)
             worker.subscriber.sync()
             worker.subscriber.drain()
+            worker.subscriber.mark()
             worker.subscriber.take_findings()
             self.fleet.renew(worker)
             worker.rested = False
@@ -70,10 +71,16 @@ class Runner(WorkerControl):
         """End of a case: release what is held, prove rest, ask the gauges; all verdicts of the case."""
         for worker in self.fleet.workers:
             self.release(worker)
-            self.rest(worker)
+            if self.rest(worker):
+                self._audit(worker)
             self.levels(worker)
             self.collect(worker)
         return list(self.verdicts)
+
+    def _audit(self, worker: Worker) -> None:
+        """Whether the worker remembers what it has sent in this case."""
+        worker.subscriber.audit()
+        self.events(worker)
 
     @property
     def held(self) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""What the judgement has to know of an engine version; everything else it sees from outside."""
+"""What the judgement has to know of a worker and its version; everything else it sees from outside."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ class Traits:
 
     `removal_first`: under write_back the device removal is published before the host store.
     `silent_revival`: recomputed pages over a host-only node come to the device without an event (B7).
+    `advertised`: tokens a block, as this worker tells routers; None where it does not.
     """
 
     seeded_namespaces: bool = False
     removal_first: bool = True
     silent_revival: bool = True
+    advertised: int | None = None
 
     def seed(self, namespace: str) -> bytes:
         """What the hash chain of a namespace starts from."""

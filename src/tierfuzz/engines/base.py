@@ -42,12 +42,14 @@ class Launch:
 
 @dataclass(frozen=True)
 class Capacities:
-    """What a running worker says it has, in tokens; `host_tokens` is None where it does not say."""
+    """What a running worker says it has, in tokens; `host_tokens` is None where it does not say, and so is
+    `event_block`, the block size that routers are told to look up."""
 
     page_size: int
     device_tokens: int
     host_tokens: int | None
     policy: str
+    event_block: int | None = None
 
 
 class EngineDriver(Protocol):
@@ -105,6 +107,13 @@ def require(info: dict[str, Any], key: str) -> Any:
     if info.get(key) is None:
         raise EnvironmentFailure(f"/server_info has no {key!r}; expected an SGLang-like worker")
     return info[key]
+
+
+def event_block(info: dict[str, Any]) -> int | None:
+    """The block size under `kv_events` of an SGLang-like worker; None where it is not a number."""
+    described = info.get("kv_events")
+    size = described.get("block_size") if isinstance(described, dict) else None
+    return size if isinstance(size, int) else None
 
 
 def host_pool_tokens(info: dict[str, Any], device_tokens: int, page_size: int) -> int | None:

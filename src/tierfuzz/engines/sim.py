@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tierfuzz.codec import Wire
-from tierfuzz.engines.base import Capacities, Control, Launch, host_pool_tokens, require
+from tierfuzz.engines.base import Capacities, Control, Launch, event_block, host_pool_tokens, require
 from tierfuzz.model.rules import rules_for
 from tierfuzz.program import FleetConfig
 from tierfuzz.traits import Traits
@@ -75,7 +75,7 @@ class SimDriver:
         """The simulated worker says everything."""
         page, device = int(require(info, "page_size")), int(require(info, "max_total_num_tokens"))
         host = host_pool_tokens(info, device, page)
-        return Capacities(page, device, host, str(require(info, "hicache_write_policy")))
+        return Capacities(page, device, host, str(require(info, "hicache_write_policy")), event_block(info))
 
     def differences(self, config: FleetConfig, info: dict[str, Any]) -> list[str]:
         """It takes everything, or refuses to start."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from tierfuzz.errors import UsageError
 from tierfuzz.faults import (
     accounting,
+    announcement,
     backup,
     canary,
     hosting,
@@ -16,12 +17,26 @@ from tierfuzz.faults import (
     lookup,
     prefetch,
     publisher,
+    residency,
     storage,
     tree,
 )
 from tierfuzz.model.faults import Fault
 
-_MODULES = (canary, tree, backup, hosting, lookup, publisher, accounting, lifecycle, storage, prefetch)
+_MODULES = (
+    canary,
+    tree,
+    backup,
+    hosting,
+    lookup,
+    publisher,
+    residency,
+    announcement,
+    accounting,
+    lifecycle,
+    storage,
+    prefetch,
+)
 _CLASSES: tuple[type[Fault], ...] = tuple(
     value
     for module in _MODULES

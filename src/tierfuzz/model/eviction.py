@@ -115,8 +115,12 @@ class Eviction(CacheState):
         """Storage gets the pages of a node whose copy has landed (5.8)."""
         if self.config.storage is None or node.host is None:
             return
-        for page_hash, slot in zip(node.run.hashes, node.host, strict=True):
-            self.storage[self.storage_key(node.namespace, page_hash)] = self.host.content[slot]
+        keys = [self.storage_key(node.namespace, page_hash) for page_hash in node.run.hashes]
+        announced = self.rules.storage_events and not any(key in self.storage for key in keys)
+        for key, slot in zip(keys, node.host, strict=True):
+            self.storage[key] = self.host.content[slot]
+        if announced:
+            self.emit_store(node, Tier.STORAGE)
 
     def storage_key(self, namespace: str, page_hash: int) -> tuple[str, int]:
         """Key of a page in storage (B6: without its namespace)."""

@@ -64,6 +64,8 @@ SEAMS: dict[str, str] = {
     "tick": "engine",
     "gauges": "engine",
     "send": "publisher",
+    "answer": "publisher",
+    "advertise": "publisher",
 }
 
 

@@ -68,6 +68,7 @@ class Rules:
     finish_drops_last: bool = False  # 5.2: finish would store P+n-1
     acks_at_end: bool = False  # 4: copies would land only after the request
     counts_discarded: bool = True  # 3.6
+    storage_events: bool = False  # T24: a store goes out once a node is wholly new in storage; no engine yet
     chunks_publish: bool = True  # 3.6
     # 0.5.23 (engine-0.5.23 section 1) -------------------------------------------------------------
     unified: bool = False  # the unified tree: ancestors are backed up, copies are queued

@@ -14,7 +14,7 @@ from tierfuzz.model.pools import Pool
 from tierfuzz.model.rules import Rules
 from tierfuzz.model.sequence import PageRun
 
-MEDIUM = {Tier.DEVICE: "GPU", Tier.HOST: "CPU_PINNED"}
+MEDIUM = {Tier.DEVICE: "GPU", Tier.HOST: "CPU_PINNED", Tier.STORAGE: "DISK"}
 
 
 class CacheState:

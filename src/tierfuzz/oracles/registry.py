@@ -55,6 +55,11 @@ _ALL = (
     Oracle("unknown-medium", Scope.ALWAYS, "A store or removal names a medium that no engine uses."),
     Oracle("malformed-event", Scope.ALWAYS, "A message of the event socket could not be read."),
     Oracle("sequence-gap", Scope.ALWAYS, "Event batches are missing and no replay has them."),
+    Oracle(
+        "advertised-size",
+        Scope.ALWAYS,
+        "A block was stored with another block size than the worker advertises, by which routers look up.",
+    ),
     Oracle("over-capacity", Scope.AT_REST, "The events claim more blocks in a tier than its pool can hold."),
     Oracle(
         "clear-scope",
@@ -111,6 +116,11 @@ _ALL = (
         Scope.AT_REST,
         "Pages that were written to storage and lie behind those held were not brought back.",
     ),
+    Oracle(
+        "storage-claim",
+        Scope.AT_REST,
+        "Events claim that pages are in storage, and a request that needed them was not served from there.",
+    ),
     Oracle("storage-phantom", Scope.AT_REST, "More came from storage than was ever written to it."),
     Oracle(
         "storage-below-threshold",
@@ -147,6 +157,7 @@ ORACLE_OF_FAULT: dict[str, str] = {
     "unknown-medium": "unknown-medium",
     "sequence-gap": "sequence-gap",
     "replay-truncated": "sequence-gap",
+    "replay-differs": "sequence-gap",
     "subscriber-restart": "sequence-gap",
     "orphan-parent": "orphan-parent",
     "self-parent": "orphan-parent",
@@ -157,4 +168,10 @@ ORACLE_OF_FAULT: dict[str, str] = {
 }
 
 # Faults that only the event socket finds; the others are part of a batch.
-TRANSPORT_FAULTS = ("malformed-frames", "sequence-gap", "replay-truncated", "subscriber-restart")
+TRANSPORT_FAULTS = (
+    "malformed-frames",
+    "sequence-gap",
+    "replay-truncated",
+    "replay-differs",
+    "subscriber-restart",
+)

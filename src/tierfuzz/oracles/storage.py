@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tierfuzz.events import Batch, BlockRemoved, BlockStored, Tier
+from tierfuzz.events import AllBlocksCleared, Batch, BlockRemoved, BlockStored, KvEvent, Tier
 from tierfuzz.eventview import PrefixView
 from tierfuzz.forecast.history import History
 from tierfuzz.observation import TierSplit
@@ -19,12 +19,14 @@ from tierfuzz.program import FleetConfig
 @dataclass(frozen=True)
 class StorageForecast:
     """Pages behind the held ones: `own` were written for this namespace, `any_owner` for some namespace;
-    `sure` says whether exactly `own` must come (False: at most). `held`: pages that were held before."""
+    `sure` says whether exactly `own` must come (False: at most). `held`: pages that were held before;
+    `claimed`: pages that events say are in storage and that must come, 0 where that cannot be said."""
 
     own: int
     any_owner: int
     sure: bool
     held: int = 0
+    claimed: int = 0
 
 
 class StorageWatch:
@@ -36,6 +38,7 @@ class StorageWatch:
         self._history = history
         self.attached = fleet.storage_threshold > 0
         self.written: set[int] = set()
+        self.claimed: set[int] = set()  # stored by events; not every engine publishes those
         self._removed: set[int] = set()  # host copies that left since the last forecast
         self.foreseeable = fleet.policy == "write_through" and fleet.starts_empty
 
@@ -51,10 +54,19 @@ class StorageWatch:
                 self._removed.update(event.hashes)
             if self.attached and isinstance(event, BlockStored) and event.tier is Tier.HOST:
                 self.written.update(event.hashes)
+            self._claim(event)
+
+    def _claim(self, event: KvEvent) -> None:
+        if isinstance(event, AllBlocksCleared):
+            self.claimed.clear()
+        elif event.tier is Tier.STORAGE:
+            stored = isinstance(event, BlockStored)
+            (self.claimed.update if stored else self.claimed.difference_update)(event.hashes)
 
     def clear(self) -> None:
         """Storage was emptied."""
         self.written.clear()
+        self.claimed.clear()
         self._history.ever = set(self._history.begun)
 
     def forecast(
@@ -69,8 +81,21 @@ class StorageWatch:
             return StorageForecast(0, 0, True)
         own = _leading([h in self.written and (namespace, h) in self._history.ever for h in rest])
         any_owner = _leading([h in self.written for h in rest])
-        worth = own * self._fleet.page_size >= self._fleet.storage_threshold
-        return StorageForecast(own if worth else 0, any_owner, self._certain(own), view.total.low)
+        claimed = _leading([h in self.claimed and self._sole(namespace, h) for h in rest])
+        return StorageForecast(
+            own if self._worth(own) else 0,
+            any_owner,
+            self._certain(own),
+            view.total.low,
+            claimed if self._worth(claimed) and self._certain(claimed) else 0,
+        )
+
+    def _worth(self, pages: int) -> bool:
+        return pages * self._fleet.page_size >= self._fleet.storage_threshold
+
+    def _sole(self, namespace: str, h: int) -> bool:
+        """Nobody else can have written this block: a claim does not say whose copy it is (B6c)."""
+        return {owner for owner, other in self._history.ever if other == h} == {namespace}
 
     def _certain(self, pages: int) -> bool:
         """A prefetch finds host room and an anchor: write_through, and much more host than device."""
@@ -95,6 +120,14 @@ class StorageWatch:
         text = f"{seen} pages from storage; {forecast.own} written for this namespace lie behind what is held"
         if forecast.sure:
             self._docket.check(seen >= forecast.own, "storage-miss", operation, text, facts=facts)
+        if forecast.claimed:
+            self._docket.check(
+                seen >= forecast.claimed,
+                "storage-claim",
+                operation,
+                f"{seen} pages from storage; events claim {forecast.claimed} there behind what is held",
+                facts={**facts, "claimed": forecast.claimed},
+            )
         foreign = forecast.own < seen <= forecast.any_owner and seen * page >= threshold
         self._docket.check(
             not foreign, "namespace-leak", operation, f"{text}, the others for another", facts=facts

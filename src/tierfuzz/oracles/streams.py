@@ -58,6 +58,7 @@ class Stream:
             single = Batch(batch.seq, batch.ts, batch.rank, (event,))
             self._judge_order(single, operation)
             self._judge_leaf_first(single, operation)
+            self._judge_size(single, operation)
             self._watch_stores(event)
             self._book(single, operation)
             self._view.apply(single)
@@ -86,7 +87,8 @@ class Stream:
 
     def _book(self, single: Batch, operation: str) -> None:
         found = [a for a in self._ledger.apply(single) if a.slug in ORACLE_OF_FAULT]
-        anomalies = [a for a in found if self._ours(a.hash)]
+        # What storage holds is not the worker's own: others write and clear it too.
+        anomalies = [a for a in found if self._ours(a.hash) and a.tier is not Tier.STORAGE]
         parent = getattr(single.events[0], "parent", None)
         for anomaly in anomalies[:1]:
             self._docket.violation(
@@ -149,6 +151,19 @@ class Stream:
         children = [child for child in self._below.get(h, ()) if child not in together]
         return not self._view.ambiguous(h) and any(
             self._view.on_host(child) and not self._view.ambiguous(child) for child in children
+        )
+
+    def _judge_size(self, single: Batch, operation: str) -> None:
+        """Routers cut prompts at the advertised size: with another one in the events no look-up ever hits."""
+        event, advertised = single.events[0], self._traits.advertised
+        if advertised is None or not isinstance(event, BlockStored):
+            return
+        self._docket.check(
+            event.block_size == advertised,
+            "advertised-size",
+            operation,
+            f"batch {single.seq}: blocks of {event.block_size} tokens; the worker advertises {advertised}",
+            facts={"block_size": event.block_size, "advertised": advertised},
         )
 
     @property

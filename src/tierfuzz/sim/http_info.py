@@ -23,7 +23,7 @@ def event_descriptor(worker: SimWorker) -> dict[str, Any] | None:
         "endpoint_host": host,
         "endpoint_port_base": int(worker.publisher.endpoint.rpartition(":")[2]),
         "topic": config.topic,
-        "block_size": worker.options.page_size,
+        "block_size": worker.publisher.advertise(worker.options.page_size),
         "dp_size": 1,
     }
     if worker.engine.rules.unified and worker.publisher.replay_endpoint is not None:

@@ -23,7 +23,7 @@ _ANY_HOST = ("*", "0.0.0.0", "[::]", "::")
 class Publisher:
     """Sends every batch live, keeps the last `buffer_steps` for replay. Delays in seconds.
 
-    `send` is the seam for faults of the publisher. Endpoints are the ones really bound.
+    `send`, `answer` and `advertise` are the seams for faults. Endpoints are the ones really bound.
     """
 
     def __init__(
@@ -116,16 +116,23 @@ class Publisher:
         while self._replay.poll(0):
             frames = self._replay.recv_multipart()
             if len(frames) == 3:  # anything else is dropped without an answer, as the engine does
-                self._answer(frames[0], int.from_bytes(frames[2], "big"))
+                self.answer(frames[0], self._replayed(int.from_bytes(frames[2], "big")))
 
-    def _answer(self, client: bytes, start: int) -> None:
+    def _replayed(self, start: int) -> list[tuple[bytes, ...]]:
+        """What is remembered from `start` on, and the end mark."""
+        topic, no_topic = ((b"",), (b"",)) if self._wire == "array" else ((b"", self._topic), (b"", b""))
+        kept = [(*topic, seq.to_bytes(8, "big"), payload) for seq, payload in self._buffer if seq >= start]
+        return [*kept, (*no_topic, END_OF_REPLAY, b"")]
+
+    def answer(self, client: bytes, messages: Sequence[tuple[bytes, ...]]) -> None:
+        """The messages of one replay, to whoever asked for it."""
         assert self._replay is not None
-        head = (client, b"") if self._wire == "array" else (client, b"", self._topic)
-        for seq, payload in self._buffer:
-            if seq >= start:
-                self._replay.send_multipart((*head, seq.to_bytes(8, "big"), payload))
-        end = (client, b"") if self._wire == "array" else (client, b"", b"")
-        self._replay.send_multipart((*end, END_OF_REPLAY, b""))
+        for frames in messages:
+            self._replay.send_multipart((client, *frames))
+
+    def advertise(self, block_size: int) -> int:
+        """The block size that the server info names: that of the events, in tokens."""
+        return block_size
 
     def close(self) -> None:
         """Let what waits go, then close the sockets; a subscriber gets a moment to take the rest."""

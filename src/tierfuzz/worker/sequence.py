@@ -118,6 +118,14 @@ class Sequencer:
         old = [arrival for arrival in whole if arrival.seq < self.next]
         return bool(old) and not any(self._repeats(arrival) for arrival in old)
 
+    def altered(self, replay: Sequence[Arrival]) -> list[str]:
+        """What a complete replay holds in another form than it came, or lacks between what it does hold."""
+        held = {arrival.seq: arrival for arrival in replay}
+        gone = [seq for seq in range(min(held, default=self.next), self.next) if seq in self._known]
+        texts = [f"batch {seq} came, and a replay skips it" for seq in gone if seq not in held]
+        others = [seq for seq in gone if seq in held and not self._repeats(held[seq])]
+        return texts + [f"batch {seq} has another content in a replay" for seq in others]
+
     def restart(self, how: str) -> None:
         """The worker counts from 0 again; strays stay to be judged."""
         self._find("subscriber-restart", f"the worker started again after batch {self.anchor}: {how}")

@@ -23,7 +23,8 @@ class EventSubscriber:
     """Poll-based: nothing happens but in drain() and sync(). Waits on a replay only, and with a bound.
 
     Findings, by slug: malformed-frames, malformed-payload, sequence-gap (a batch is missing and in no replay,
-    or has a number that cannot be), subscriber-restart, replay-truncated (no end mark in time).
+    or has a number that cannot be), subscriber-restart, replay-truncated (no end mark in time),
+    replay-differs (the worker remembers something else than it sent).
     `counts` holds all of them, and messages, duplicates and replayed, which are no faults.
     `bind` for a worker that connects to its endpoint instead of binding it (reference 3.1).
     """
@@ -42,6 +43,7 @@ class EventSubscriber:
         self._sequencer = Sequencer(self._find)
         self.counts: Counter[str] = self._sequencer.counts
         self._decoded: list[Batch] = []
+        self._marked = 0
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._live = self._subscribe()
         self._replay = ReplayClient(self._context, replay_endpoint, clock) if replay_endpoint else None
@@ -87,6 +89,21 @@ class EventSubscriber:
         complete = self._reconcile(timeout_s)
         self._decode()
         return self.last_seq if complete else None
+
+    def audit(self, timeout_s: float = REPLAY_BOUND_S) -> None:
+        """Ask for a replay of all that came since mark(), as a reader would that lost everything.
+
+        For a worker at rest; what is found stands in take_findings().
+        """
+        first = min(self._marked, self._sequencer.next)
+        replay = self._fetch(first, self._clock.monotonic() + timeout_s)
+        for text in self._sequencer.altered(replay or ()):
+            self._find("replay-differs", text)
+        self.mark()
+
+    def mark(self) -> None:
+        """The next audit asks for what comes from here on."""
+        self._marked = self._sequencer.next
 
     def expect_restart(self) -> None:
         """The worker was ended on purpose: the next one counts from 0, and that is no finding.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tierfuzz.codec import Wire
-from tierfuzz.engines.base import Capacities, Control, Launch, host_pool_tokens, require
+from tierfuzz.engines.base import Capacities, Control, Launch, event_block, host_pool_tokens, require
 from tierfuzz.engines.sglang.checks import differences
 from tierfuzz.engines.sglang.gpus import gpu_of, has_gpu
 from tierfuzz.engines.sglang.litter import shared_memory_files
@@ -108,7 +108,7 @@ class SglangDriver:
         """The device pool is what the engine could take; the host pool follows from it."""
         page, device = int(require(info, "page_size")), int(require(info, "max_total_num_tokens"))
         host = host_pool_tokens(info, device, page)
-        return Capacities(page, device, host, str(require(info, "hicache_write_policy")))
+        return Capacities(page, device, host, str(require(info, "hicache_write_policy")), event_block(info))
 
     def differences(self, config: FleetConfig, info: dict[str, Any]) -> list[str]:
         """What the worker took otherwise than asked; sizes and policy are for the fleet to compare."""
