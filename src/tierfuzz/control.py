@@ -163,9 +163,13 @@ class WorkerControl:
         self.rest(worker)
 
     def hold(self, worker: Worker) -> None:
-        """Hold copies back; not with storage, whose prefetches a request waits for."""
+        """Hold copies back; not with storage, whose prefetches a request waits for.
+
+        From rest: what has not landed yet would be held too, and pins pages that nobody has counted.
+        """
         storage = self.fleet.config.storage_threshold
-        if self.fleet.driver.holds_copies and not storage and worker.held_tokens is None:
+        possible = self.fleet.driver.holds_copies and not storage and worker.held_tokens is None
+        if possible and self.rest(worker):
             worker.client.control(copies="hold")
             worker.held_tokens = 0
             worker.judge.holding(True)

@@ -114,13 +114,18 @@ def test_a_burst_is_of_one_worker_with_an_id_each(
 
 
 def test_members_of_a_burst_repeat_what_was_sent_or_share_a_stream() -> None:
-    members: list[ops.MemberDraw] = [(True, 2, (9, None), (0, 1), 0.0), (False, 2, (9, None), (0, 1), None)]
-    repeated, shared = ops.burst(FleetConfig(), SENT, "op9", 1, members).requests
+    members: list[ops.MemberDraw] = [
+        (True, 2, (9, None), (0, 1), 0.0),
+        (False, 5, (9, None), (0, 1), None),
+        (False, 4, (9, None), (0, 1), None),
+    ]
+    repeated, shared, fresh = ops.burst(FleetConfig(), SENT, "op9", 1, members).requests
     assert (repeated.prompt, repeated.abort_after_s) == (SENT[0].prompt, 0.0)
     assert (shared.prompt, shared.abort_after_s) == ((Piece("s2", 0, 10),), None)
+    assert fresh.prompt == (Piece("b-op9", 0, 10),)
     assert repeated.worker == shared.worker == 1
     with_nothing_sent = ops.burst(FleetConfig(), (), "op9", 1, members).requests[0]
-    assert with_nothing_sent.prompt == (Piece("s2", 0, 10),)
+    assert with_nothing_sent.prompt == (Piece("b-op9", 0, 10),)
 
 
 def test_a_restart_is_rare_but_possible() -> None:

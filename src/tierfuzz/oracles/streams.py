@@ -158,8 +158,10 @@ class Stream:
         event, advertised = single.events[0], self._traits.advertised
         if advertised is None or not isinstance(event, BlockStored):
             return
-        self._docket.check(
-            event.block_size == advertised,
+        if event.block_size == advertised:
+            self._docket.holds("advertised-size")
+            return
+        self._docket.violation(
             "advertised-size",
             operation,
             f"batch {single.seq}: blocks of {event.block_size} tokens; the worker advertises {advertised}",
