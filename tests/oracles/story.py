@@ -13,11 +13,12 @@ from tierfuzz.observation import Observation, TierSplit
 from tierfuzz.oracles.judge import Judge
 from tierfuzz.program import FleetConfig, Generate, WritePolicy
 from tierfuzz.prompts import Piece, tokens_of
+from tierfuzz.traits import Traits
 
 PAGE = 16
 TAIL = 4  # tokens after the last whole page of a prompt
 DEVICE_PAGES = 64
-GPU, CPU = "GPU", "CPU_PINNED"
+GPU, CPU, DISK = "GPU", "CPU_PINNED", "DISK"
 Events = Sequence[KvEvent]
 
 
@@ -56,6 +57,7 @@ class Story:
         host_ratio: float = 2.0,
         storage_threshold: int = 0,
         policy: WritePolicy = "write_through",
+        advertised: int | None = None,
     ) -> None:
         self.fleet = FleetConfig(
             policy=policy,
@@ -65,7 +67,7 @@ class Story:
             host_ratio=host_ratio,
             storage_threshold=storage_threshold,
         )
-        self.judge = Judge(self.fleet, 0)
+        self.judge = Judge(self.fleet, 0, Traits(advertised=advertised))
         self.told = 0
 
     def violations(self) -> Counter[str]:

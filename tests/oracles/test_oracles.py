@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from story import CPU, GPU, Story, fresh, remove, store
+from story import CPU, DISK, GPU, PAGE, Story, fresh, remove, store
 
-from tierfuzz.events import BlockStored, EventFault
+from tierfuzz.events import AllBlocksCleared, BlockStored, EventFault, KvEvent
 from tierfuzz.observation import Observation, TierSplit
 from tierfuzz.oracles.registry import ORACLES
 from tierfuzz.prompts import tokens_of
@@ -97,6 +97,13 @@ def child_of_a_block_that_left(planted: bool) -> Story:
     story.prime("p")
     gone = [remove("p", 4), remove("p", 4, CPU)] if planted else []
     story.ask("p", 6, [*gone, store("p", 6, GPU, 4), store("p", 6, CPU, 4)], ON_DEVICE)
+    return story
+
+
+@case("advertised-size")
+def events_cut_at_another_size(planted: bool) -> Story:
+    story = Story(advertised=PAGE // 2 if planted else PAGE)
+    story.prime("p")
     return story
 
 
@@ -290,6 +297,34 @@ def prefetch_too_short(planted: bool) -> Story:
 @case("namespace-leak")
 def fetched_from_another_namespace(planted: bool) -> Story:
     return fetched(32, IN_STORAGE if planted else None, owner="a")
+
+
+def claimed(split: TierSplit | None, *later: KvEvent) -> Story:
+    """Events claim a prompt in storage; it leaves device and host and, after `later`, is asked for again."""
+    story = Story(storage_threshold=32)
+    story.ask("p", 4, [*fresh("p", 4), store("p", 4, DISK)])
+    story.ask("q", 4, [remove("p", 4), remove("p", 4, CPU), *fresh("q", 4), *later])
+    story.ask("p", 4, [store("p", 4, CPU), store("p", 4)], split)
+    return story
+
+
+@case("storage-claim")
+def claimed_pages_not_served_from_storage(planted: bool) -> Story:
+    return claimed(None if planted else IN_STORAGE)
+
+
+@pytest.mark.parametrize("gone", [remove("p", 4, DISK), AllBlocksCleared()], ids=["removed", "cleared"])
+def test_a_claim_that_was_taken_back_is_not_held_against_the_worker(gone: KvEvent) -> None:
+    story = claimed(None, gone)
+    assert story.violations()["storage-claim"] == 0
+    assert story.judge.docket.held["storage-claim"] == 0
+
+
+def test_storage_is_written_and_emptied_by_others_too() -> None:
+    story = Story(storage_threshold=32)
+    story.ask("p", 4, [*fresh("p", 4), store("p", 4, DISK)])
+    story.say([store("p", 4, DISK), remove("p", 4, DISK), remove("p", 4, DISK), remove("p", 4, DISK)])
+    assert story.violations() == {}
 
 
 # drivers -------------------------------------------------------------------------------------------
