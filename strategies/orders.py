@@ -16,11 +16,11 @@ SHORTEST, LONGEST = 6, 40  # draws of a history
 # How often, against each other; the simplest first.
 LEGAL = (
     *["insert"] * 10,
+    *["clear"] * 2,
     *["back-up"] * 8,
     *["evict-device"] * 8,
     *["load-back"] * 6,
     *["evict-host"] * 5,
-    "clear",
     "restart",
 )
 ONE_WORKER = Setting()

@@ -9,17 +9,17 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tierfuzz.orders.check import Finding, Make, check
 from tierfuzz.orders.readings import READINGS
-from tierfuzz.orders.stream import Stream
+from tierfuzz.orders.stream import Entry, Stream
 from tierfuzz.program import WritePolicy
 from tierfuzz.strategies.orders import legal_histories, stray_histories
 
 
 @dataclass
 class OrderRun:
-    """What came of the streams of a policy, and of a family of illegal orders ("": legal ones).
+    """What came of the different streams of a policy, and of a family of illegal orders ("": legal ones).
 
     `follows`: readings that explain all answers; `wrong`: streams by kind of the first wrong answer;
-    `first`: the first stream of each kind.
+    `first`: the first stream of each kind and engine profile.
     """
 
     policy: WritePolicy
@@ -29,10 +29,14 @@ class OrderRun:
     comparisons: int = 0
     follows: set[str] = field(default_factory=lambda: set(READINGS))
     wrong: Counter[str] = field(default_factory=Counter)
-    first: dict[str, tuple[Stream, Finding]] = field(default_factory=dict)
+    first: dict[tuple[str, str], tuple[Stream, Finding]] = field(default_factory=dict)
+    _seen: set[tuple[Entry, ...]] = field(default_factory=set)
 
     def note(self, stream: Stream, make: Make, reading: str) -> None:
-        """Try the consumer on one more stream."""
+        """Try the consumer on one more stream; a stream that came before counts once."""
+        if stream.entries in self._seen:
+            return
+        self._seen.add(stream.entries)
         trial = check(stream, make, reading)
         self.streams += 1
         self.events += stream.events
@@ -40,7 +44,7 @@ class OrderRun:
         self.follows &= trial.follows
         for finding in trial.findings[:1]:
             self.wrong[finding.kind] += 1
-            self.first.setdefault(finding.kind, (stream, finding))
+            self.first.setdefault((finding.kind, stream.profile), (stream, finding))
 
 
 def fuzz_orders(
@@ -51,7 +55,7 @@ def fuzz_orders(
     seed_: int = 0,
     reading: str = "either",
 ) -> OrderRun:
-    """Try a consumer on `max_examples` streams; the same seed gives the same streams."""
+    """Try a consumer on up to `max_examples` different streams; the same seed gives the same streams."""
     found = OrderRun(policy, family)
     histories = stray_histories(family, policy) if family else legal_histories(policy)
 

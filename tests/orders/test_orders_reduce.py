@@ -7,8 +7,9 @@ from short import BLOCKS, SIZE, short
 from standins import StandIn
 
 from tierfuzz.events import BlockStored
+from tierfuzz.hashing import page_hashes
 from tierfuzz.orders.check import check
-from tierfuzz.orders.cuts import lifted, merged, plainer, singles, trimmed, with_entries, without_pages
+from tierfuzz.orders.cuts import lifted, merged, plainer, renumbered, singles, trimmed, with_entries
 from tierfuzz.orders.legality import explain, families
 from tierfuzz.orders.reduce import Reduced, reduce
 from tierfuzz.orders.stream import Sent, Stream
@@ -84,13 +85,18 @@ def test_workers_and_ranks_that_do_not_matter_become_one() -> None:
     assert reduced.stream.entries == short("Sg1 Sh1 Rg1").entries
 
 
+def test_the_legal_part_of_a_stream_is_preferred() -> None:
+    """The first wrong answer comes of an illegal order, a later one of a legal one."""
+    stream = short("Sg1 Rg1 Sh1 Sg1 Sg1 Rg1 Sg2-3 Rg3 Rg2 Sh2 Sh3 Sg2-3 Rg3-2", "write_back")
+    other = short("Sg7 Rg7 Sh7 Sg7 Rg7".replace("7", "1"), "write_back")
+    pages = lifted(short("Sg1-7 Rg7 Sh7 Sg7 Rg7"), set(BLOCKS[:6]))
+    assert pages is not None
+    reduced = shrunk(with_entries(stream, stream.entries + pages.entries), "tier-blind")
+    assert explain(reduced.stream) is None
+    assert reduced.stream.entries == other.entries
+
+
 # cuts ----------------------------------------------------------------------------------------------
-def test_pages_go_with_what_is_below_them_in_an_event() -> None:
-    stream = short("Sg1-4 Sh1-4 Rg4-1")
-    assert without_pages(stream, {BLOCKS[2], BLOCKS[3]}).entries == short("Sg1-2 Sh1-2 Rg2-1").entries
-    assert without_pages(stream, set(BLOCKS)).entries == ()
-
-
 def test_one_event_loses_one_page_at_a_time() -> None:
     found = [candidate.entries for candidate in trimmed(short("Sg1-2 Rg2-1"))]
     assert short("Sg1 Rg2-1").entries in found
@@ -99,16 +105,43 @@ def test_one_event_loses_one_page_at_a_time() -> None:
 
 
 def test_a_page_that_others_hang_from_can_go_alone() -> None:
-    moved = lifted(short("Sg1-3 Rg3"), BLOCKS[0])
+    moved = lifted(short("Sg1-3 Rg3"), {BLOCKS[0]})
     assert moved is not None
     store = moved.entries[0]
     assert isinstance(store, Sent)
     assert isinstance(store.events[0], BlockStored)
     assert store.events[0].parent is None
     assert store.events[0].tokens == (2,) * SIZE + (3,) * SIZE
-    assert not set(store.events[0].hashes) & set(BLOCKS)
+    assert store.events[0].hashes == page_hashes(store.events[0].tokens, SIZE)
     assert explain(moved) is None
-    assert lifted(short("Sg1-3"), BLOCKS[2]) is None  # nothing below it
+
+
+def test_pages_go_from_every_event_and_empty_messages_with_them() -> None:
+    moved = lifted(short("Sg1-4 Sh1-4 Rg4-3 Rg2-1"), set(BLOCKS[2:4]))
+    assert moved is not None
+    assert moved.entries == short("Sg1-2 Sh1-2 Rg2-1").entries
+    nothing = lifted(short("Sg1-4 Rg4-1"), set(BLOCKS))
+    assert nothing is not None
+    assert nothing.entries == ()
+
+
+def test_a_page_does_not_go_where_two_others_would_become_one() -> None:
+    one, two, three = (1,) * SIZE, (2,) * SIZE, (3,) * SIZE
+    events = tuple(
+        BlockStored(page_hashes(tokens, SIZE), None, tokens, SIZE, "GPU")
+        for tokens in (one + three, two + three)
+    )
+    stream = Stream("write_back", (Sent(0, 0, events),), SIZE)
+    assert lifted(stream, {events[0].hashes[0]}) is not None
+    assert lifted(stream, {events[0].hashes[0], events[1].hashes[0]}) is None
+
+
+def test_pages_are_numbered_in_order_of_appearance() -> None:
+    moved = lifted(short("Sg1-4 Rg4-1"), {BLOCKS[0]})
+    assert moved is not None
+    numbered = renumbered(moved)
+    assert numbered is not None
+    assert numbered.entries == short("Sg1-3 Rg3-1").entries
 
 
 def test_events_of_one_kind_are_merged_where_the_earlier_or_the_later_is() -> None:
@@ -137,5 +170,4 @@ def test_plainer_streams_have_fewer_sources_and_no_namespaces() -> None:
         Sent(0, 1, two.events, ("tenant-a",)),
         Sent(1, 0, two.events, ("tenant-a",)),
         Sent(1, 1, two.events),
-        Sent(1, 1, two.events, ("tenant-a",)),  # the page is named anew: it was the first already
     ]

@@ -16,7 +16,7 @@ from tierfuzz.program import WRITE_POLICIES, WritePolicy
 from tierfuzz.strategies.orders import legal_histories, stray_histories
 
 DRAWN = settings(
-    max_examples=150,
+    max_examples=120,
     phases=(Phase.generate,),
     database=None,
     deadline=None,
@@ -58,9 +58,9 @@ def test_legal_histories_are_legal_and_everything_happens_in_them(policy: WriteP
     assert [explain(stream) for stream in streams if explain(stream)] == []
     happened = sum((kinds(stream) for stream in streams), Counter())
     assert (
-        min(happened[kind] for kind in ("BlockStored host", "BlockRemoved host", "BlockRemoved device")) > 20
+        min(happened[kind] for kind in ("BlockStored host", "BlockRemoved host", "BlockRemoved device")) > 10
     )
-    assert min(happened[kind] for kind in ("clear", "restart", "BlockStored device")) > 10
+    assert min(happened[kind] for kind in ("clear", "restart", "BlockStored device")) > 5
     assert {len({entry.worker for entry in stream.entries}) for stream in streams} >= {1, 2}
     assert any(
         "tenant-a" in entry.namespaces for s in streams for entry in s.entries if isinstance(entry, Sent)
@@ -71,7 +71,7 @@ def test_the_policies_differ_in_their_orders() -> None:
     through, back = WRITE_POLICIES[:2]
     for policy, other in ((through, back), (back, through)):
         foreign = [explain(stream, other) for stream in drawn(policy)]
-        assert sum(illegal is not None for illegal in foreign) > 30
+        assert sum(illegal is not None for illegal in foreign) > 15
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -85,4 +85,4 @@ def test_a_family_is_illegal_in_its_own_way_only(family: str) -> None:
 
     each()
     assert set(found) <= {frozenset(), frozenset({family})}
-    assert found[frozenset({family})] > 30
+    assert found[frozenset({family})] > 20

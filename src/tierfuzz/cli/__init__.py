@@ -22,8 +22,9 @@ class _Command(NamedTuple):
 COMMANDS = {
     "run": _Command("tierfuzz.cli.run:run", "Fuzz a fleet under one or all write policies."),
     "replay": _Command("tierfuzz.cli.replay:replay", "Run a program, a journal or a violation again."),
-    "shrink": _Command("tierfuzz.cli.shrink:shrink", "Make a failing program small."),
+    "shrink": _Command("tierfuzz.cli.shrink:shrink", "Make a failing program, or event stream, small."),
     "bench": _Command("tierfuzz.cli.bench:bench", "Plant the known faults, and see what is found."),
+    "orders": _Command("tierfuzz.cli.orders:orders", "Fuzz event orders against a consumer of events."),
     "conform": _Command("tierfuzz.cli.conform:conform", "Hold recordings of real engines against the model."),
     "sim": _Command("tierfuzz.sim.options:command", "Serve a simulated worker, with the engine's own flags."),
     "engine": _Command(

@@ -1,4 +1,4 @@
-"""tierfuzz shrink: the smallest program that still fails."""
+"""tierfuzz shrink: the smallest program, or event stream, that still fails."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+
+from tierfuzz.errors import ExitCode, UsageError
+from tierfuzz.program import WRITE_POLICIES
 
 
 @click.command(context_settings={"show_default": True})
@@ -31,8 +34,24 @@ import click
     help="Where the small program is written.",
 )
 @click.option("--json", "json_", is_flag=True, help="Print one JSON object and nothing else.")
+@click.option("--consumer", default="", help="FILE is an event stream or a recording: who is wrong on it.")
+@click.option("--plant", multiple=True, help="With --consumer: plant a fault in it: a name or file.py:Class.")
+@click.option(
+    "--policy",
+    type=click.Choice(WRITE_POLICIES),
+    show_default="the stream's own",
+    help="With --consumer: whose legal orders count.",
+)
+@click.option(
+    "--reading",
+    type=click.Choice(["either", "counts", "sets"]),
+    default="either",
+    help="With --consumer: what is right where a block is stored twice.",
+)
 def shrink(**given: Any) -> None:
     """Make a failing program (or the last case of a journal) small, on fresh workers.
+
+    With --consumer, make an event stream small on which the consumer gives a wrong answer.
 
     The search keeps a journal beside --out until it is through, so that the same command goes on where a
     killed one was.
@@ -40,6 +59,21 @@ def shrink(**given: Any) -> None:
     Exit codes: 1 a violation, shrunk; 0 FIXED, it did not fail; 2 wrong usage, 3 environment, 130 Ctrl-C
     before it failed once.
     """
-    from tierfuzz.cli.shrink_program import shrink_program  # imported late: help should not wait for it
+    sys.exit(int(_shrink(given)))
 
-    sys.exit(int(shrink_program(given)))
+
+def _shrink(given: dict[str, Any]) -> ExitCode:
+    """By content of the file; imports are late, help should not wait for them."""
+    from tierfuzz.orders.files import is_stream
+
+    if given["consumer"]:
+        from tierfuzz.cli.shrink_stream import shrink_stream
+        from tierfuzz.cli.suspect import Suspect
+
+        who = Suspect(given["consumer"], given["plant"], given["reading"])
+        return shrink_stream(given["file"], who, given["policy"], given["json_"], given["out"])
+    if is_stream(given["file"]):
+        raise UsageError(f"{given['file']} is an event stream; name who is wrong on it with --consumer")
+    from tierfuzz.cli.shrink_program import shrink_program
+
+    return shrink_program(given)

@@ -80,11 +80,14 @@ def insert(act: Act) -> None:
     number = act.draw.pick // len(anchors) % FORKS
 
     def steps() -> Iterator[Step]:
-        at, page = parent, number
+        at, page, stored = parent, number, False
         for _ in range(act.pages):
             block = act.player.page(at, page)
             if not act.now.on(DEVICE, block):
+                stored = True
                 yield Step("store", DEVICE, block, at, act.namespace)
+            elif stored:
+                return  # a stray child is there already: the chain ends before it
             at, page = block, 0
 
     act.take(steps())

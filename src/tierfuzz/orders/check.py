@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 from tierfuzz.codec import Wire, encode_batch
 from tierfuzz.events import AllBlocksCleared, Batch, BlockRemoved, BlockStored, Tier
 from tierfuzz.model.rules import rules_for
@@ -118,7 +120,8 @@ class _Driver:
     def _send(self, source: Source, batch: Batch) -> None:
         for expected in self.expected:
             expected.book(source[0], batch)
-        payload = encode_batch(batch, self.wire)
+        self._messages += 1  # no two messages of a fleet are of the same moment
+        payload = encode_batch(msgspec.structs.replace(batch, ts=float(self._messages)), self.wire)
         self._sent[source].append(payload)
         self.consumer.deliver(*source, batch.seq, payload)
         for _ in range(MOST_ROUNDS):
@@ -177,21 +180,22 @@ class _Driver:
         return Finding(kind, index, source, probe, answered, right)
 
 
-def check(stream: Stream, make: Make, reading: str = "either", most: int = 1) -> Trial:
-    """Deliver a stream to a fresh consumer and compare until there are `most` findings.
+def check(stream: Stream, make: Make, reading: str = "either", kind: str = "") -> Trial:
+    """Deliver a stream to a fresh consumer and compare until it is wrong: at all, or in this `kind`.
 
-    `reading`: "counts", "sets", or "either" of them being right, answer by answer.
+    `reading`: "counts", "sets", or "either" of them being right, answer by answer. Of the
+    message that showed it, the first wrong answer is kept; a consumer that raised is not asked again.
     """
     driver = _Driver(stream, make, reading)
     trial = driver.trial
     for index in range(len(stream.entries)):
         try:
             driver.feed(index)
-            trial.findings += driver.compare(index)
+            found = list(driver.compare(index))
         except Exception as error:  # whatever a consumer raises is its answer
-            trial.findings.append(_crash(index, stream, error))
-            return trial
-        if len(trial.findings) >= most:
+            found = [_crash(index, stream, error)]
+        trial.findings = [finding for finding in found if kind in ("", finding.kind)][:1]
+        if trial.findings or any(finding.kind == "crash" for finding in found):
             break
     return trial
 

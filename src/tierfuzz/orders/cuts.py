@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from tierfuzz.events import AllBlocksCleared, BlockRemoved, BlockStored, KvEvent
-from tierfuzz.hashing import extend_chain, page_hashes, signed64
+from tierfuzz.hashing import extend_chain, signed64
 from tierfuzz.orders.pages import Pages
 from tierfuzz.orders.stream import Entry, Restarted, Sent, Stream
 
@@ -31,11 +31,6 @@ def singles(stream: Stream) -> Stream:
                 names = entry.namespaces[index : index + 1]
                 entries.append(Sent(entry.worker, entry.rank, (event,), names))
     return with_entries(stream, entries)
-
-
-def without_pages(stream: Stream, blocks: Collection[int]) -> Stream:
-    """No event names these blocks any more; what is empty then is gone."""
-    return _changed(stream, lambda event: without_blocks(event, blocks))
 
 
 def without_blocks(event: KvEvent, blocks: Collection[int]) -> KvEvent | None:
@@ -77,75 +72,72 @@ def trimmed(stream: Stream) -> Iterator[Stream]:
 
 @dataclass(frozen=True)
 class _Names:
-    """New hashes and tokens of blocks that are renamed; `gone`: a block that no event names any more."""
+    """Hashes and tokens of the blocks that stay, and what each block of the stream now hangs from."""
 
     hashes: Mapping[int, int]
     tokens: Mapping[int, tuple[int, ...]]
-    gone: int | None = None
-    above: int | None = None  # what was above the one that is gone
-
-    def hash(self, block: int) -> int:
-        """The new hash of a block."""
-        return self.hashes.get(block, block)
-
-    def parent(self, block: int | None) -> int | None:
-        """The new hash of what a block comes after."""
-        block = self.above if block == self.gone else block
-        return None if block is None else self.hash(block)
+    above: Mapping[int, int | None]
+    gone: Collection[int] = ()
 
     def event(self, event: KvEvent) -> KvEvent | None:
-        """The event about the renamed blocks; a store goes on after the one that is gone."""
+        """The event about the blocks that stay; a store goes on after one that is gone."""
         if isinstance(event, AllBlocksCleared):
             return event
-        kept = [block for block in event.hashes if block != self.gone]
-        hashes = tuple(self.hash(block) for block in kept)
+        kept = [block for block in event.hashes if block not in self.gone]
+        hashes = tuple(self.hashes.get(block, block) for block in kept)
         if not kept:
             return None
         if isinstance(event, BlockRemoved):
             return BlockRemoved(hashes, event.medium)
-        of = dict(zip(event.hashes, _paged(event), strict=True))
-        tokens = tuple(token for block in kept for token in self.tokens.get(block, of[block]))
-        return msgspec.structs.replace(event, hashes=hashes, tokens=tokens, parent=self.parent(event.parent))
+        tokens = tuple(token for block in kept for token in self.tokens[block])
+        above = self.above[kept[0]]
+        parent = None if above is None else self.hashes.get(above, above)
+        return msgspec.structs.replace(event, hashes=hashes, tokens=tokens, parent=parent)
 
 
-def _paged(event: BlockStored) -> list[tuple[int, ...]]:
-    size = event.block_size
-    return [event.tokens[start : start + size] for start in range(0, len(event.hashes) * size, size)]
-
-
-def lifted(stream: Stream, block: int) -> Stream | None:
-    """A page goes and what is below it moves up; None where its neighbours could not be told apart then."""
+def lifted(stream: Stream, gone: Collection[int]) -> Stream | None:
+    """Without some pages; what is below one moves up. None where pages could not be told apart then."""
     pages = Pages(stream)
-    chain = pages.chain(block)
-    below = pages.below([block]) - {block}
-    if not chain or not below:
-        return None
-    hashes = {}
-    for one in below:
-        probe = pages.probe_to(one)
-        assert probe is not None
-        cut = (len(chain) - 1) * pages.size
-        hashes[one] = page_hashes(probe.tokens[:cut] + probe.tokens[cut + pages.size :], pages.size)[-1]
-    others = set(pages.blocks) - below - {block}
-    if len(set(hashes.values())) < len(hashes) or others & set(hashes.values()):
-        return None
-    return _changed(stream, _Names(hashes, {}, block, pages.parent(block)).event)
+    kept = [block for block in pages.blocks if block not in gone]
+    above = {block: _nearest(pages, block, gone) for block in kept}
+    return _rebuilt(stream, {block: pages.tokens(block) for block in kept}, above, gone)
 
 
-def renumbered(stream: Stream) -> Stream:
+def renumbered(stream: Stream) -> Stream | None:
     """Pages named anew in order of appearance: page k is token k, over and over."""
     pages = Pages(stream)
-    hashes: dict[int, int] = {}
-    tokens: dict[int, tuple[int, ...]] = {}
+    tokens = {block: (number,) * pages.size for number, block in enumerate(pages.blocks, 1)}
+    return _rebuilt(stream, tokens, {block: pages.parent(block) for block in pages.blocks})
+
+
+def _nearest(pages: Pages, block: int, gone: Collection[int]) -> int | None:
+    above = pages.parent(block)
+    while above in gone and above is not None:
+        above = pages.parent(above)
+    return above
+
+
+def _rebuilt(
+    stream: Stream,
+    tokens: Mapping[int, tuple[int, ...]],
+    above: Mapping[int, int | None],
+    gone: Collection[int] = (),
+) -> Stream | None:
+    """Pages with these tokens below one another, and the hashes that follow (engine-semantics 3.4)."""
     digests: dict[int, bytes] = {}
-    for number, block in enumerate(pages.blocks, 1):
-        tokens[block] = (number,) * pages.size
-    for block in pages.blocks:
-        digest = b""
-        for one in pages.chain(block) or (block,):
-            digest = digests.setdefault(one, extend_chain(digest, tokens[one]))
-        hashes[block] = signed64(digests[block])
-    return _changed(stream, _Names(hashes, tokens).event)
+    for block in tokens:
+        chain = [block]
+        while (at := above.get(chain[-1])) is not None and at in tokens and at not in digests:
+            chain.append(at)
+        for one in reversed(chain):
+            before = above[one]
+            digests[one] = extend_chain(digests.get(before, b"") if before is not None else b"", tokens[one])
+    hashes = {block: signed64(digest) for block, digest in digests.items()}
+    if len(set(hashes.values())) < len(hashes):
+        return None
+    shared = frozenset(hashes[block] for block in stream.shared if block in hashes)
+    changed = _changed(stream, _Names(hashes, tokens, above, gone).event)
+    return msgspec.structs.replace(changed, shared=shared)
 
 
 def merged(stream: Stream) -> Iterator[Stream]:
@@ -183,14 +175,13 @@ def _one_event(one: KvEvent, other: KvEvent) -> KvEvent | None:
 
 
 def plainer(stream: Stream) -> Iterator[Stream]:
-    """One source fewer, no ranks, no namespaces, pages numbered."""
+    """One source fewer, no ranks, no namespaces."""
     workers = sorted({entry.worker for entry in stream.entries})
     for old in workers:
         for new in range(old):
             yield with_entries(stream, [_at(entry, old, new) for entry in stream.entries])
     yield with_entries(stream, [_plain(entry, rank=0) for entry in stream.entries])
     yield with_entries(stream, [_plain(entry, namespaces=()) for entry in stream.entries])
-    yield renumbered(stream)
 
 
 def _at(entry: Entry, old: int, new: int) -> Entry:

@@ -51,17 +51,16 @@ def audit(stream: Stream, by: Discipline) -> Iterator[Illegal]:
             for step in steps_of(event, entry.namespace(index)):
                 now = books.of(entry.source, step.namespace)
                 if rule := broken_rule(by, now, step):
-                    yield _illegal(stream, by, now, rule, step, (number, index))
+                    yield _illegal(stream, now, rule, step, (number, index))
                 books.book(entry.source, step)
 
 
-def _illegal(
-    stream: Stream, by: Discipline, now: Holdings, rule: Rule, step: Step, at: tuple[int, int]
-) -> Illegal:
+def _illegal(stream: Stream, now: Holdings, rule: Rule, step: Step, at: tuple[int, int]) -> Illegal:
     """A block of several namespaces explains whatever is wrong around it (B6c)."""
     around = {step.block, step.parent, *now.children(step.tier, step.block)}
     family = "duplicate" if around & stream.shared else rule.family
-    why = f"{by.policy}: before the {step.kind} of a block on {step.tier}, {rule.says}; here it is not so"
+    verb = "stored on" if step.kind == "store" else "removed from"
+    why = f"a page is {verb} {step.tier} only if {rule.says}"
     if family:
         why += f" ({FAMILIES[family]})"
     return Illegal(*at, step.block, step.tier, rule.slug, family, why)

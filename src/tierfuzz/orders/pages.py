@@ -57,6 +57,10 @@ class Pages:
         """The block before, None at the root (or for an unknown block)."""
         return self._parents.get(block)
 
+    def tokens(self, block: int) -> tuple[int, ...]:
+        """Tokens of a block's page."""
+        return self._tokens[block]
+
     def chain(self, block: int) -> tuple[int, ...]:
         """Blocks from the root to this one; () where one above it was never stored."""
         chain: list[int] = []

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
+from tierfuzz.events import Tier
 from tierfuzz.orders.check import Finding, Make, check
-from tierfuzz.orders.cuts import lifted, merged, plainer, singles, trimmed, with_entries, without_pages
-from tierfuzz.orders.legality import families
+from tierfuzz.orders.cuts import lifted, merged, plainer, renumbered, singles, trimmed, with_entries
+from tierfuzz.orders.legality import audit, discipline
 from tierfuzz.orders.pages import Pages
 from tierfuzz.orders.stream import Entry, Stream
 from tierfuzz.shrink.budget import Limits, Meter, OutOfBudget
@@ -15,6 +18,7 @@ from tierfuzz.shrink.ddmin import ddmin
 from tierfuzz.shrink.memo import Remembered
 
 DEFAULT_LIMITS = Limits(runs=5000)
+SHORT = 16  # messages; of that few every two and every run are tried
 
 
 @dataclass(frozen=True)
@@ -32,73 +36,108 @@ class _Search:
 
     def __init__(self, stream: Stream, found: Finding, make: Make, reading: str, limits: Limits) -> None:
         self._make, self._reading = make, reading
-        self._kind = found.kind
-        self._allowed = families(stream)
+        self._kind, self._until = found.kind, found.entry + 1
         self.meter = Meter(limits)
-        self.fails = Remembered(self._fails, self.meter, lambda s: s.entries, lambda s: s.events)
+        self.tried = Remembered(self._wrong, self.meter, lambda s: s.entries, lambda s: s.events)
+        self._use(stream)
+
+    def _use(self, stream: Stream) -> None:
         self.best = stream
-        self._until = found.entry + 1
+        self._broken = _broken(stream)
 
-    def _fails(self, stream: Stream) -> bool:
-        """Wrong in the same way, in an order that is no more illegal than the whole was."""
-        if not families(stream) <= self._allowed:
-            return False
-        found = check(stream, self._make, self._reading).findings
-        return bool(found) and found[0].kind == self._kind
+    def fails(self, stream: Stream) -> bool:
+        """Wrong in the same way, in an order that breaks no rule more often than the best so far."""
+        return _broken(stream) <= self._broken and self.tried(stream)
 
-    def take(self, candidates: Iterable[Stream]) -> bool:
+    def _wrong(self, stream: Stream) -> bool:
+        return bool(self.findings(stream))
+
+    def findings(self, stream: Stream) -> list[Finding]:
+        """The first wrong answer of the kind that is looked for."""
+        return check(stream, self._make, self._reading, self._kind).findings
+
+    def take(self, candidates: Iterable[Stream | None]) -> bool:
         """The first candidate that still fails becomes the best."""
         for candidate in candidates:
-            if candidate.entries != self.best.entries and self.fails(candidate):
-                self.best = candidate
+            if candidate is not None and candidate.entries != self.best.entries and self.fails(candidate):
+                self._use(candidate)
                 return True
         return False
+
+    def legal_part(self) -> None:
+        """Without the pages of illegal steps, where the consumer is wrong about others as well."""
+        short = with_entries(self.best, self.best.entries[: self._until])
+        if self.take(lifted(stream, _strays(stream)) for stream in (short, self.best)):
+            return
+        for rule in sorted({rule for rule, _, _ in self._broken}):
+            self.take([lifted(self.best, _strays(self.best, rule))])
+
+    def until_wrong(self) -> None:
+        """Nothing after the message that showed it."""
+        if found := self.findings(self.best):
+            self.take([with_entries(self.best, self.best.entries[: found[0].entry + 1])])
 
     def messages(self) -> None:
         """Fewer messages, by delta debugging."""
         stream = self.best
-
-        def fails(entries: tuple[Entry, ...]) -> bool:
-            return self.fails(with_entries(stream, entries))
-
-        self.best = with_entries(stream, ddmin(stream.entries, fails))
+        fewer = ddmin(stream.entries, lambda entries: self.fails(with_entries(stream, entries)))
+        self._use(with_entries(stream, fewer))
 
     def pages(self) -> None:
-        """Fewer pages: half of a tree first, then page by page, and pages that others hang from."""
-        while self.take(self._without_pages()) or self.take(trimmed(self.best)) or self.take(self._lifted()):
+        """Fewer pages, by delta debugging; then fewer in single events."""
+        stream, blocks = self.best, Pages(self.best).blocks
+
+        def fails(kept: tuple[int, ...]) -> bool:
+            candidate = lifted(stream, set(blocks) - set(kept))
+            return candidate is not None and self.fails(candidate)
+
+        kept = ddmin(blocks, fails)
+        self.take([lifted(stream, set(blocks) - set(kept))])
+        while self.take(trimmed(self.best)):
             pass
-
-    def _without_pages(self) -> Iterable[Stream]:
-        pages = Pages(self.best)
-        for block in pages.blocks:
-            yield without_pages(self.best, pages.below([block]))
-
-    def _lifted(self) -> Iterable[Stream]:
-        for block in Pages(self.best).blocks:
-            if (candidate := lifted(self.best, block)) is not None:
-                yield candidate
 
     def run(self) -> None:
         """All passes, until the stream stays as it is."""
-        self.take([with_entries(self.best, self.best.entries[: self._until])])
+        self.legal_part()
+        self.until_wrong()
         self.take([singles(self.best)])
         before: tuple[Entry, ...] = ()
         while before != self.best.entries:
             before = self.best.entries
             self.messages()
+            self.take([renumbered(self.best)])  # no page looks like another, so that any can go
             self.pages()
             while self.take(merged(self.best)) or self.take(plainer(self.best)):
                 pass
+            if before == self.best.entries and len(before) <= SHORT:
+                self.take(self._without_several())  # messages that only together are not needed
+
+    def _without_several(self) -> Iterator[Stream]:
+        """Less a run of messages, or two of them anywhere, the longest first."""
+        entries = self.best.entries
+        places = range(len(entries))
+        runs = [set(range(start, stop)) for start, stop in combinations(range(len(entries) + 1), 2)]
+        for gone in sorted(runs, key=len, reverse=True) + [set(pair) for pair in combinations(places, 2)]:
+            yield with_entries(self.best, [entries[at] for at in places if at not in gone])
 
     def is_minimal(self) -> bool:
         """No single message and no single page can go."""
         entries = self.best.entries
-        fewer = (with_entries(self.best, entries[:i] + entries[i + 1 :]) for i in range(len(entries)))
-        return (
-            not self.take(fewer)
-            and not self.take(self._without_pages())
-            and not self.take(trimmed(self.best))
-        )
+        fewer = [with_entries(self.best, entries[:i] + entries[i + 1 :]) for i in range(len(entries))]
+        flatter = [lifted(self.best, {block}) for block in Pages(self.best).blocks]
+        return not self.take([*fewer, *flatter, *trimmed(self.best)])
+
+
+def _strays(stream: Stream, rule: str = "") -> set[int]:
+    """Blocks that illegal steps are about, of one rule or of any."""
+    steps = audit(stream, discipline(stream))
+    return {step.block for step in steps if rule in ("", step.rule)}
+
+
+def _broken(stream: Stream) -> Counter[tuple[str, str, Tier]]:
+    """How often each rule of causality is broken."""
+    steps = audit(stream, discipline(stream))
+    return Counter((step.rule, step.family, step.tier) for step in steps)
 
 
 def reduce(
@@ -115,6 +154,6 @@ def reduce(
         search.run()
         minimal = search.is_minimal()
     except OutOfBudget:
-        search.best = search.fails.best or search.best
-    finding = check(search.best, make, reading).findings[0]
+        search.best = search.tried.best or search.best
+    finding = search.findings(search.best)[0]
     return Reduced(search.best, finding, search.meter.runs, minimal)

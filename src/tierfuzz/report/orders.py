@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
+from tierfuzz.orderfuzz import OrderRun
+from tierfuzz.orders.causality import FAMILIES, RULES, discipline_of
 from tierfuzz.orders.story import Order, Row, Story
 
 KINDS = {
@@ -34,7 +36,7 @@ def _lines(story: Story) -> Iterator[str]:
     for number, row in enumerate(story.rows, 1):
         yield f"  {number:3} {row.message:{width}}  {_answers(row)}"
     yield "order:"
-    yield from (f"  {_order(order)}" for order in story.orders)
+    yield from (f"  {line}" for line in _orders(story.orders))
     yield _blame(story.orders[0])
 
 
@@ -56,11 +58,17 @@ def _figures(answer: Mapping[str, int]) -> str:
     return ", ".join(f"{tier} {pages}" for tier, pages in answer.items())
 
 
-def _order(order: Order) -> str:
-    name = f"{order.policy} of {order.profile}"
-    if not order.why:
-        return f"legal   {name}"
-    return f"illegal {name}: message {(order.message or 0) + 1}: {order.why.partition(': ')[2]}"
+def _orders(orders: list[Order]) -> Iterator[str]:
+    """A line for each different answer."""
+    alike: dict[tuple[str, int], list[str]] = {}
+    for order in orders:
+        alike.setdefault((order.why, order.message or 0), []).append(f"{order.policy} of {order.profile}")
+    for (why, message), names in alike.items():
+        yield (
+            f"illegal in {', '.join(names)}: message {message + 1}: {why}"
+            if why
+            else f"legal in {', '.join(names)}"
+        )
 
 
 def _blame(own: Order) -> str:
@@ -70,18 +78,30 @@ def _blame(own: Order) -> str:
     return f"No healthy engine sends this order ({known}): the engine is to blame first, then the consumer."
 
 
-def row(
-    policy: str,
-    family: str,
-    streams: int,
-    events: int,
-    comparisons: int,
-    follows: Collection[str],
-    wrong: Mapping[str, int],
-) -> str:
+def row(run: OrderRun) -> str:
     """One line of a campaign: the streams of a policy, legal or of a family."""
-    order = f"illegal ({family})" if family else "legal"
-    result = ", ".join(f"{count} {kind}" for kind, count in wrong.items()) or "none wrong"
-    reading = f"; reads {' or '.join(sorted(follows))}" if follows else ""
-    figures = f"{streams} streams, {events} events, {comparisons} answers"
-    return f"{policy:24} {order:24} {figures}: {result}{reading}"
+    order = f"illegal ({run.family})" if run.family else "legal"
+    result = ", ".join(f"{count} {kind}" for kind, count in sorted(run.wrong.items())) or "none wrong"
+    reading = f"; reads {' or '.join(sorted(run.follows))}" if run.follows else ""
+    figures = f"{run.streams} streams, {run.events} events, {run.comparisons} answers"
+    return f"{run.policy:24} {order:24} {figures}: {result}{reading}"
+
+
+def rule_table() -> str:
+    """The rules of docs/orders.md; `where`: under which policies and engines."""
+    disciplines = {
+        "write_through*": discipline_of("write_through"),
+        "write_back of 0.5.17": discipline_of("write_back", "sglang-0.5.17"),
+        "write_back of 0.5.23": discipline_of("write_back", "sglang-0.5.23"),
+    }
+    rows = []
+    for rule in RULES:
+        where = [name for name, by in disciplines.items() if rule in by.rules[rule.kind, rule.tier]]
+        shown = "everywhere" if len(where) == len(disciplines) else ", ".join(where)
+        rows.append(f"| `{rule.slug}` | {rule.kind} | {rule.tier} | {rule.says} | {shown} |")
+    return "\n".join(rows)
+
+
+def family_table() -> str:
+    """The families of docs/orders.md."""
+    return "\n".join(f"| `{family}` | {says} |" for family, says in FAMILIES.items())
