@@ -81,7 +81,8 @@ def test_running_workers_take_the_place_of_the_program_s() -> None:
 def replayed(patch: pytest.MonkeyPatch, *line: str, runs: list[list[Verdict]], dies: bool = False) -> Result:
     """`tierfuzz replay` where the runs give these verdicts, and the worker dies after them if it does."""
 
-    def runners(program: Program, times: int) -> Iterator[Any]:
+    def runners(program: Program, times: int, warm: bool) -> Iterator[Any]:
+        assert not warm
         assert program.operations == PROGRAM.operations
         for verdicts in runs[:times]:
             yield SimpleNamespace(verdicts=verdicts, held=Counter(["host-miss"]), tape=[])

@@ -19,6 +19,17 @@ PROGRAM = Program(
     FleetConfig(workers=1, host_ratio=3.0),
     (Generate("op0", 0, A, 2), Fill("op1", 0, "F", target="op0"), Generate("op2", 0, A, 2, "probe")),
 )
+SEVENTH = """
+from tierfuzz.model.faults import Fault
+
+class Seventh(Fault):
+    served = 0
+
+    def account(self, engine, inner, active, host_tokens, loaded):
+        total, split = inner(active, host_tokens, loaded)
+        self.served += 1
+        return total + 16 * (self.served == 7), split
+"""
 
 
 def replayed(fleet: Fleet, folder: Path, *options: str) -> Result:
@@ -50,6 +61,17 @@ def test_a_faulty_worker_has_failed_and_is_handed_over(
     assert "FAILED 2 of 2: host-miss" in done.output
     assert fleet_url(tmp_path / "out" / "repro.py") in (tmp_path / "out" / "launch.txt").read_text()
     assert ADMIN_KEY not in (tmp_path / "out" / "repro.py").read_text()
+
+
+@pytest.mark.parametrize(("warm", "said"), [(True, "FLAKY 1 of 7"), (False, "FIXED: 0 of 7 runs")])
+def test_what_depends_on_earlier_runs_shows_on_warm_workers(warm: bool, said: str, tmp_path: Path) -> None:
+    (tmp_path / "seventh.py").write_text(SEVENTH)
+    fleet = FleetConfig(workers=1, host_ratio=3.0, plants=(f"{tmp_path / 'seventh.py'}:Seventh",))
+    path = tmp_path / "program.json"
+    path.write_bytes(dump_program(Program(fleet, PROGRAM.operations[:1])))
+    line = [str(path), "--times", "7", *(["--warm"] if warm else [])]
+    done = CliRunner().invoke(replay, line)
+    assert said in done.output
 
 
 def fleet_url(script: Path) -> str:

@@ -26,6 +26,9 @@ from tierfuzz.violations import describe
 @click.command()
 @click.argument("file", type=click.Path(exists=True, path_type=Path))
 @click.option("--times", type=click.IntRange(1), default=3, show_default=True, help="Runs.")
+@click.option(
+    "--warm", is_flag=True, help="All runs on the same workers, emptied in between."
+)
 @click.option("--engine", default="", help="Run it on another engine than it was written for.")
 @click.option("--without-plants", is_flag=True, help="Leave planted faults out: is it the plant?")
 @click.option("--worker", multiple=True, help="URL of a worker that runs already; repeatable.")
@@ -37,7 +40,7 @@ from tierfuzz.violations import describe
     type=click.Path(file_okay=False, path_type=Path),
     help="Write the folder of a violation for the first run that fails.",
 )
-def replay(file: Path, times: int, out: Path | None, **given: Any) -> None:
+def replay(file: Path, times: int, warm: bool, out: Path | None, **given: Any) -> None:
     """Run FILE (a program, a journal, or the folder of a violation) on workers of its own.
 
     FIXED exits 0, FAILED k of n and FLAKY k of n exit 1, ERROR (environment) exits 3, UNPROVED (what was
@@ -46,7 +49,7 @@ def replay(file: Path, times: int, out: Path | None, **given: Any) -> None:
     program = _program(load_any(file), given)
     replayed = Replayed(times, accused_in(file))
     try:
-        for runner in _runners(program, times):
+        for runner in _runners(program, times, warm):
             _note(replayed, runner, program, out)
     except EnvironmentFailure as error:
         replayed.error = str(error)
@@ -69,10 +72,9 @@ def _program(program: Program, given: dict[str, Any]) -> Program:
     return wanted
 
 
-def _runners(program: Program, times: int) -> Iterator[Runner]:
-    """A runner that has run the program, as often; on fresh workers unless starting them is dear."""
-    driver_of(program.fleet)
-    fleets = 1 if driver_of(program.fleet).dear_restarts else times
+def _runners(program: Program, times: int, warm: bool) -> Iterator[Runner]:
+    """A runner that has run the program, as often; on fresh workers unless `warm`, or starting is dear."""
+    fleets = 1 if warm or driver_of(program.fleet).dear_restarts else times
     for _ in range(fleets):
         with (
             tempfile.TemporaryDirectory(prefix="tierfuzz-") as logs,
