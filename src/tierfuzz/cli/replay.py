@@ -26,9 +26,7 @@ from tierfuzz.violations import describe
 @click.command()
 @click.argument("file", type=click.Path(exists=True, path_type=Path))
 @click.option("--times", type=click.IntRange(1), default=3, show_default=True, help="Runs.")
-@click.option(
-    "--warm", is_flag=True, help="All runs on the same workers, emptied in between."
-)
+@click.option("--warm", is_flag=True, help="All runs on the same workers, emptied in between.")
 @click.option("--engine", default="", help="Run it on another engine than it was written for.")
 @click.option("--without-plants", is_flag=True, help="Leave planted faults out: is it the plant?")
 @click.option("--worker", multiple=True, help="URL of a worker that runs already; repeatable.")

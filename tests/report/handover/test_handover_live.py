@@ -202,7 +202,7 @@ def script_of(fleet: Fleet, operations: tuple[Operation, ...], tmp_path: Path) -
     ]
     path = tmp_path / "repro.py"
     path.write_text(repro_text(program, accused, Evidence()))
-    return [sys.executable, path]
+    return [sys.executable, path, "--times", "1"]
 
 
 def test_a_healthy_fleet_is_accused_of_nothing_whatever_the_program_does(

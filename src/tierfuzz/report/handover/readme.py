@@ -12,8 +12,8 @@ TEXT = """{what}
 
 1. Start the workers: launch.txt has the command of each.
 2. python repro.py            exits 1 when the bug shows, 0 when it does not, 3 when a worker is not reachable
-                              (needs httpx, pyzmq and msgspec only); with --times 20 it tries more often, for
-                              what depends on timing or on what the worker has done before
+                              (needs httpx, pyzmq and msgspec only); it runs the program up to three times:
+                              --times 20 for what depends on timing, or on what the worker has done before
    or: bash curl.sh           the same requests by cURL, without a judgement
    or: tierfuzz replay .      starts workers of its own and asks every oracle
 
