@@ -49,7 +49,7 @@ def test_each_oracle_is_shrunk_once_unless_a_small_program_shows_it(
     cases = [["content", "host-miss"], ["content"], ["host-miss", "no-backup"], ["no-backup"]]
     result = PolicyResult("write_through")
     result.failures = [Failure([about(oracle) for oracle in case], Program(FLEET, ())) for case in cases]
-    campaign_shrink.shrink_failures(result, sim_fleet, MODEST, Dispatcher(), tmp_path)
+    campaign_shrink.shrink_failures(result, sim_fleet, ShrinkConfig(), Dispatcher(), tmp_path)
     assert shrunken.asked == ["content", "host-miss"]
     assert [failure.shrunk is not None for failure in result.failures] == [True, False, True, False]
 

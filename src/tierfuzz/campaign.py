@@ -25,6 +25,7 @@ from tierfuzz.program import FleetConfig, Operation, WritePolicy
 from tierfuzz.runevents import CaseEnded, CaseStarted, Dispatcher, Listener, RunEnded, RunStarted
 from tierfuzz.runner import Runner
 from tierfuzz.shrink.budget import Limits
+from tierfuzz.shrinking import ShrinkConfig
 from tierfuzz.verdict import Verdict
 
 ENOUGH_FAILING_CASES = 8
@@ -97,7 +98,8 @@ def _run_policy(config: CampaignConfig, fleet_config: FleetConfig, dispatcher: D
             find(config, Runner(fleet, dispatcher), result)
             result.seconds = SYSTEM_CLOCK.monotonic() - started
             if config.shrink is not None:
-                shrink_failures(result, fleet, config.shrink, dispatcher, logs)
+                shrinking = ShrinkConfig(config.shrink, known=config.known)
+                shrink_failures(result, fleet, shrinking, dispatcher, logs)
     except KeyboardInterrupt:
         result.interrupted = True
         result.seconds = result.seconds or SYSTEM_CLOCK.monotonic() - started

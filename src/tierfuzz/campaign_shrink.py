@@ -18,7 +18,11 @@ AS_LONG_AS = 3  # failures together take at most as long as so many, each with i
 
 
 def shrink_failures(
-    result: PolicyResult, fleet: Fleet, limits: Limits, dispatcher: Dispatcher, logs: Path
+    result: PolicyResult,
+    fleet: Fleet,
+    whole: ShrinkConfig,
+    dispatcher: Dispatcher,
+    logs: Path,
 ) -> None:
     """Give failures their `shrunk`, on the fleet of the campaign. Ctrl-C ends it, and the campaign."""
     started = SYSTEM_CLOCK.monotonic()
@@ -28,7 +32,7 @@ def shrink_failures(
             verdict = next((verdict for verdict in failure.verdicts if verdict.oracle not in shown), None)
             if verdict is None:
                 continue
-            config = ShrinkConfig(_left(limits, SYSTEM_CLOCK.monotonic() - started))
+            config = replace(whole, limits=_left(whole.limits, SYSTEM_CLOCK.monotonic() - started))
             with suppress(EnvironmentFailure):  # what was found is worth more than to make it small
                 failure.shrunk = shrink(failure.program, runs, config, verdict, listeners=dispatcher)
             shown |= {verdict.oracle} | shown_by(failure)

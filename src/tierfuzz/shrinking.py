@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tierfuzz.clock import SYSTEM_CLOCK, Clock
+from tierfuzz.defects.entry import KnownDefect
 from tierfuzz.engines.registry import driver_for
 from tierfuzz.errors import EnvironmentFailure
 from tierfuzz.evidence import Evidence, evidence_of
@@ -27,12 +28,13 @@ MODEST = Limits(runs=60, operations=600, seconds=20.0)
 @dataclass(frozen=True)
 class ShrinkConfig:
     """`accept` of at most `tries` runs have to fail (0: by how often the original does); `oracle` "": the
-    first that is violated."""
+    first that is violated; `known`: defects besides those that come with tierfuzz."""
 
     limits: Limits = MODEST
     accept: int = 1
     tries: int = 0
     oracle: str = ""
+    known: tuple[KnownDefect, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -127,8 +129,8 @@ def shrink(
     worker that cannot be reached end the search: the best so far is given, and `stopped` says why.
     """
     told = listeners if isinstance(listeners, Dispatcher) else Dispatcher(list(listeners))
-    known = list(earlier)
-    meter = Meter(config.limits, clock, known[-1].seconds if known else 0.0)
+    made = list(earlier)
+    meter = Meter(config.limits, clock, made[-1].seconds if made else 0.0)
     steps = _Steps(told, len(program.operations), meter, runs)
 
     def noted(tried: Tried) -> None:
@@ -136,7 +138,7 @@ def shrink(
         steps.tell()
 
     oracle = config.oracle or (verdict.oracle if verdict is not None else "")
-    trials = Trials(runs.run, meter, oracle, config.accept, config.tries, known, noted)
+    trials = Trials(runs.run, meter, oracle, config.accept, config.tries, made, noted, config.known)
     dear = driver_for(program.fleet.engine).dear_restarts
     search = Search(program, trials, steps.step, same_fleet=dear)
     stopped = ""

@@ -16,7 +16,7 @@ from tierfuzz.errors import UsageError
 from tierfuzz.faults.registry import FAULTS
 from tierfuzz.program import Fill, FleetConfig, Generate, Hold, Idle, Operation, Program
 from tierfuzz.prompts import Piece
-from tierfuzz.shrink.budget import Limits, Meter, OutOfBudget
+from tierfuzz.shrink.budget import Limits, Meter
 from tierfuzz.shrink.canon import key_of
 from tierfuzz.shrink.fewer import removals
 from tierfuzz.shrink.result import ShrinkResult
@@ -238,6 +238,40 @@ def test_the_flakiness_of_a_result_is_measured() -> None:
     assert "failed 2 of 5 times" in result.sentence
 
 
+def test_a_failure_that_is_rarer_than_it_was_said_is_found_all_the_same() -> None:
+    whole = idles(3)
+    run = Scripted({key_of(whole): [0, 0, 1, 0, 1]})
+    result = searched(whole, run, violation("op2"))
+    assert result is not None
+    assert result.program == whole
+    assert result.failed < result.tried
+    assert searched(whole, Scripted({key_of(whole): [0, 0, 1, 0, 1]}), violation("op2"), tries=1) is None
+
+
+class EverySeventh:
+    """A worker that counts operations from run to run, and fails at every seventh."""
+
+    def __init__(self) -> None:
+        self.done = 0
+
+    def __call__(self, program: Program) -> list[Verdict]:
+        before = self.done
+        self.done += len(program.operations)
+        return [violation()] if before // 7 != self.done // 7 else []
+
+
+def test_what_fails_by_chance_when_small_is_left_larger() -> None:
+    program = Program(FleetConfig(workers=1), tuple(Idle(f"op{i}", 0) for i in range(20)))
+    result = searched(program, EverySeventh(), violation())
+    assert result is not None
+    assert 5 <= result.length <= 7
+    assert result.failed / result.tried >= 0.75
+    given = searched(program, EverySeventh(), violation(), tries=1)
+    assert given is not None
+    assert given.length < 5  # as often as it was asked to try
+    assert given.failed < given.tried
+
+
 def test_accepting_more_than_is_tried_is_refused() -> None:
     with pytest.raises(UsageError, match="accept 3 of 2 tries"):
         Trials(needing("op0"), Meter(Limits(), FakeClock()), accept=3, tries=2)
@@ -271,8 +305,12 @@ def test_a_killed_search_goes_on_without_repeating_runs(after: int) -> None:
 
 
 def test_what_was_spent_before_counts() -> None:
-    tried: list[Tried] = []
-    searched(idles(4), needing("op1", "op3"), note=tried.append)
-    trials = Trials(needing("op1"), Meter(Limits(runs=len(tried)), FakeClock()), earlier=tried)
-    with pytest.raises(OutOfBudget):
-        trials.once(idles(4))
+    first: list[Tried] = []
+    second: list[Tried] = []
+    searched(idles(8), needing("op1", "op6"), None, Limits(runs=4), note=first.append)
+    result = searched(
+        idles(8), needing("op1", "op6"), None, Limits(runs=6), earlier=first, note=second.append
+    )
+    assert result is not None
+    assert (len(first), len(second), result.runs) == (4, 2, 6)
+    assert result.operations == sum(tried.operations for tried in first + second)

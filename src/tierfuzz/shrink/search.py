@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
-from tierfuzz.defects.known import known_defect
 from tierfuzz.program import Operation, Program
 from tierfuzz.shrink import fewer, passes
 from tierfuzz.shrink.budget import OutOfBudget
@@ -39,6 +39,7 @@ class Search:
     ) -> None:
         self.trials = trials
         self.best: Program | None = None
+        self._trail: list[Program] = []  # every best
         self._original = program
         self._step = step
         self._same_fleet = same_fleet
@@ -52,18 +53,24 @@ class Search:
 
     def go(self, verdict: Verdict | None = None) -> None:
         """`verdict`: a violation that was seen of the program; without one it runs first."""
-        self.trials.meter.share = 1 - KEPT_FOR_CHECKS
-        try:
+        with self._within(1 - KEPT_FOR_CHECKS):
             verdict = self._look() if verdict is None else self._believe(verdict)
             if verdict is not None and self._guess(verdict):
-                self._fewer_operations(ddmin)
-                passes.simplify(self)
-        except OutOfBudget as error:
-            self._stopped = f"the budget of {error} was not enough"
-        self.trials.meter.share = 1.0
-        try:
+                self._smaller()
+                self._confirm()
+        if self._is_flaky and self.trials.adapts and self.trials.tries == 1:
+            with self._within(1 - KEPT_FOR_CHECKS):
+                self._again_firmly()
+        with self._within(1.0):
             if self.best is not None:
                 self._check()
+
+    @contextmanager
+    def _within(self, share: float) -> Iterator[None]:
+        """That share of the budget; what is done inside ends with it."""
+        self.trials.meter.share = share
+        try:
+            yield
         except OutOfBudget as error:
             self._stopped = f"the budget of {error} was not enough"
 
@@ -76,6 +83,7 @@ class Search:
             return False
         if candidate != self.best:
             self.best = candidate
+            self._trail.append(candidate)
             self._step(self._name, candidate)
         return True
 
@@ -87,6 +95,7 @@ class Search:
     # passes ----------------------------------------------------------------------------------------
     def _look(self) -> Verdict | None:
         self.begin("run")
+        self.trials.look()
         if not self.attempt(self._original):
             return None
         sample = self.trials.sample(self.current)
@@ -94,14 +103,17 @@ class Search:
         return self.verdict
 
     def _believe(self, verdict: Verdict) -> Verdict:
-        self.trials.looks_for(verdict, known_defect(verdict, self._original.fleet))
+        self.trials.looks_for(verdict, self.trials.defect_of(verdict, self._original))
         self.trials.adapt(verdict.seen, verdict.tries)
         return verdict
 
     def _guess(self, verdict: Verdict) -> bool:
         self.begin("guess")
-        if not any(self.attempt(candidate) for candidate in guesses(self._original, verdict)):
-            return False
+        candidates = list(guesses(self._original, verdict))
+        if not any(self.attempt(candidate) for candidate in candidates):
+            if not self.trials.adapts or self._look() is None:  # flakier than the verdict says
+                return False
+            any(self.attempt(candidate) for candidate in candidates)
         self.attempt(truncated(self.current, self.verdict))
         return True
 
@@ -112,13 +124,43 @@ class Search:
     def _fails_with(self, operations: Sequence[Operation]) -> bool:
         return self.attempt(with_operations(self.current, operations))
 
-    def _check(self) -> None:
-        """Every single removal passes, and it fails once more than it had to."""
+    def _smaller(self) -> None:
+        self._fewer_operations(ddmin)
+        passes.simplify(self)
+
+    def _confirm(self) -> None:
+        """It fails once more than it had to."""
         self.begin("check")
-        self._fewer_operations(one_by_one)
         sample = self.trials.sample(self.current)
         while sample.runs <= self.trials.tries:
             self.trials.once(self.current)
+
+    @property
+    def _is_flaky(self) -> bool:
+        sample = self.trials.sample(self.current)
+        return 0 < sample.failed < sample.runs
+
+    def _again_firmly(self) -> None:
+        """From the newest program that fails firmly, or with what there is, if none does.
+
+        What a worker keeps from one run to the next (a fault that counts, say) makes a small program fail by
+        chance; a larger one may fail each time.
+        """
+        self.begin("flaky")
+        self.trials.firmer()
+        flaky, trail = self.best, [self._original, *self._trail]
+        for back in (1, 2, 4, 8, len(trail)):
+            if back <= len(trail) and self.attempt(trail[-back]):
+                self._smaller()
+                self._confirm()
+                return
+        self.best = flaky
+
+    def _check(self) -> None:
+        """Every single removal passes; the result fails once more."""
+        self.begin("check")
+        self._fewer_operations(one_by_one)
+        self._confirm()
 
     # what was found --------------------------------------------------------------------------------
     @property

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from tierfuzz.defects.known import known_defect
+from tierfuzz.defects.entry import KnownDefect
+from tierfuzz.defects.known import explained_by, known_defect
 from tierfuzz.errors import UsageError
 from tierfuzz.program import Program
 from tierfuzz.shrink.budget import Meter
@@ -15,6 +17,7 @@ from tierfuzz.shrink.places import position_of
 from tierfuzz.verdict import Verdict
 
 MOST_TRIES = 5
+FIRM = (3, 3)
 MISSED = 0.1  # how often a program that fails may be taken for one that passes
 Run = Callable[[Program], Sequence[Verdict]]
 
@@ -68,7 +71,7 @@ class Trials:
     `oracle` "" becomes that of the first violation seen, of those that no known defect explains if there are
     some; what fails by a known defect instead of by a new one (or the other way round) passes. `earlier`:
     runs of the same search before it was interrupted; they count, and are not repeated. `note` is told of
-    each run.
+    each run. `known`: defects besides those that come with tierfuzz.
     """
 
     def __init__(
@@ -80,8 +83,9 @@ class Trials:
         tries: int = 0,
         earlier: Iterable[Tried] = (),
         note: Callable[[Tried], None] = lambda _: None,
+        known: Sequence[KnownDefect] = (),
     ) -> None:
-        self.adapts = tries == 0
+        self.adapts = tries == 0  # and accept may rise, see firmer()
         tries = tries or max(MOST_TRIES, accept)
         if not 1 <= accept <= tries:
             raise UsageError(f"accept {accept} of {tries} tries: expected 1 <= accept <= tries")
@@ -94,10 +98,11 @@ class Trials:
         self.tries = tries
         self._run = run
         self._note = note
+        self._known = known
         self._samples: dict[str, Sample] = {}
+        self._earlier: dict[str, deque[Tried]] = defaultdict(deque)
         for tried in earlier:
-            self._count(tried)
-            meter.charge(tried.operations)
+            self._earlier[tried.key].append(tried)
 
     def fails(self, program: Program) -> bool:
         """Whether it fails, from memory or by runs; OutOfBudget when the budget ends first."""
@@ -105,10 +110,19 @@ class Trials:
             self.once(program)
         return known
 
+    def look(self) -> None:
+        """It is not known how often the original fails: try often, unless that was given."""
+        if self.adapts:
+            self.tries = max(MOST_TRIES, self.accept)
+
     def adapt(self, failed: int, runs: int) -> None:
         """The original fails that often: decide how often to try, unless that was given."""
         if self.adapts:
             self.tries = max(self.accept, tries_for(failed, runs))
+
+    def firmer(self) -> None:
+        """What was found is flakier than it seemed: three of three runs have to fail from now on."""
+        self.adapts, self.accept, self.tries = False, *FIRM
 
     def decided(self, program: Program) -> bool | None:
         """Whether it fails, from memory alone; None when more runs are needed."""
@@ -118,11 +132,15 @@ class Trials:
         return False if sample.failed + self.tries - sample.runs < self.accept else None
 
     def once(self, program: Program) -> bool:
-        """Run it once, whatever is known; whether it failed."""
+        """Run it once more, whatever is known (or take the run of before); whether it failed."""
+        if made := self._earlier[key_of(program)]:
+            self.meter.charge(made[0].operations)
+            self._count(made[0])
+            return made.popleft().verdict is not None
         self.meter.spend(len(program.operations))
         verdicts = self._run(program)
         tried = Tried(key_of(program), len(program.operations), round(self.meter.seconds, 3))
-        violations = [(known_defect(v, program.fleet), v) for v in verdicts if v.is_violation]
+        violations = [(self.defect_of(v, program), v) for v in verdicts if v.is_violation]
         wanted = [(defect, v) for defect, v in violations if self._is_wanted(defect, v)]
         if wanted:
             defect, verdict = min(wanted, key=lambda pair: pair[0] != "")
@@ -134,6 +152,11 @@ class Trials:
 
     def _is_wanted(self, defect: str, verdict: Verdict) -> bool:
         return self.oracle in ("", verdict.oracle) and self.defect in (None, defect)
+
+    def defect_of(self, verdict: Verdict, program: Program) -> str:
+        """The known defect that a violation is, or ""."""
+        entry = explained_by(verdict, program.fleet, self._known)
+        return entry.id if entry is not None else known_defect(verdict, program.fleet)
 
     def looks_for(self, verdict: Verdict, defect: str) -> None:
         """Only violations like this one count from now on."""
