@@ -81,7 +81,7 @@ def test_no_budget_is_exceeded_and_the_best_is_kept(
 ) -> None:
     whole = (*items, *sorted(reasons[0]))
     limits = Limits(runs=runs, operations=operations)
-    remembered = Remembered(failing(reasons), Meter(limits, FakeClock()), key=lambda c: c, cost=len)
+    remembered = Remembered[Items](failing(reasons), Meter(limits, FakeClock()), key=lambda c: c, cost=len)
     try:
         result = ddmin(whole, remembered)
     except OutOfBudget:
