@@ -24,6 +24,7 @@ from tierfuzz.worker.subscriber import EventSubscriber
 
 EVENTS_BOUND_S = 5.0
 SILENCE_BOUND_S = 1.0
+RELEASE_BOUND_S = 60.0  # a large pinned host pool is given back 26 s after a kill (T56)
 FLUSH_BOUND_S = 1.0
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.001, 0.05
 
@@ -196,6 +197,9 @@ class Fleet:
         self._stop_process(worker)
         worker.client.close()
         worker.subscriber.close()
+        self._ports[worker.index].wait_until_free(
+            self.clock, RELEASE_BOUND_S, f"worker {worker.index} ({worker.launch.base_url})"
+        )
         worker.subscriber = self._subscribe(worker.launch)
         worker.process.start()
         worker.client = WorkerClient(

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 import zmq
 
+from tierfuzz.clock import FakeClock
 from tierfuzz.errors import EnvironmentFailure
 from tierfuzz.worker import ports as ports_module
 from tierfuzz.worker.ports import LOOPBACK, reserve_ports
@@ -92,3 +93,59 @@ def test_no_ports_is_an_environment_failure_and_nothing_stays_bound(monkeypatch:
     with pytest.raises(EnvironmentFailure, match=r"cannot reserve 3 ports on 127\.0\.0\.1: .*Too many"):
         reserve_ports(3)
     assert [held.fileno() for held in given] == [-1, -1]
+
+
+# after a kill (T56) --------------------------------------------------------------------------------
+LISTENER = (
+    "import socket, sys\n"
+    "held = socket.socket(); held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
+    "held.bind(('127.0.0.1', int(sys.argv[1]))); held.listen(); print('up', flush=True); sys.stdin.read()"
+)
+
+
+@contextmanager
+def left_over(port: int) -> Iterator[subprocess.Popen[str]]:
+    """A process that a killed worker has left behind, listening on its port until its input ends."""
+    command = [sys.executable, "-c", LISTENER, str(port)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        yield process
+
+
+class Waiting(FakeClock):
+    """Each sleep is a step of the clock; after some the process that is left ends."""
+
+    def __init__(self, process: subprocess.Popen[str], after: int) -> None:
+        super().__init__()
+        self.process = process
+        self.left = after
+
+    def sleep(self, seconds: float) -> None:
+        """Advance; let the process go when its time has come."""
+        super().sleep(seconds)
+        self.left -= 1
+        if self.left == 0:
+            self.process.communicate()
+
+
+def test_ports_of_a_worker_that_is_gone_are_free_at_once() -> None:
+    with reserve_ports(2) as ports:
+        clock = FakeClock()
+        ports.wait_until_free(clock, 1.0, "worker 0")
+        assert (ports.taken(), clock.monotonic()) == ([], FakeClock().monotonic())
+
+
+def test_a_start_waits_for_a_port_that_a_killed_worker_still_has() -> None:
+    with reserve_ports(2) as ports, left_over(ports.numbers[1]) as process:
+        assert ports.taken() == ports.numbers[1:]
+        ports.wait_until_free(Waiting(process, after=5), 60.0, "worker 0")
+        assert process.returncode == 0
+        assert ports.taken() == []
+
+
+def test_a_port_that_does_not_come_back_is_laid_to_the_worker_that_had_it() -> None:
+    with reserve_ports(2) as ports, left_over(ports.numbers[0]):
+        message = rf"worker 3: ports {ports.numbers[0]} are in use 2 s after its process ended"
+        with pytest.raises(EnvironmentFailure, match=message):
+            ports.wait_until_free(FakeClock(), 2.0, "worker 3")

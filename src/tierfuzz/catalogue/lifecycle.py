@@ -92,6 +92,15 @@ CASES: tuple[Case, ...] = (
         fleet=_WRITE_BACK,
     ),
     Case(
+        id="T56",
+        title="A killed worker holds its port and its pinned host pool for some time",
+        source="sgl-project/sglang#31746",
+        component="lifecycle",
+        observables=("CRASH", "HANG"),
+        reason="No worker misbehaves; the next start would, if it blamed the new one. A restart waits until the "
+        "ports of the old one are free, and names it when they are not in time.",
+    ),
+    Case(
         id="T57",
         title="Two requests hold what was loaded for them, and neither gets the rest",
         source="vllm-project/vllm#45388",

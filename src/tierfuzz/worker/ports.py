@@ -5,9 +5,11 @@ from __future__ import annotations
 import socket
 from types import TracebackType
 
+from tierfuzz.clock import Clock
 from tierfuzz.errors import EnvironmentFailure
 
 LOOPBACK = "127.0.0.1"
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.005, 0.25
 
 
 class ReservedPorts:
@@ -31,6 +33,25 @@ class ReservedPorts:
             ) from error
         self.numbers = [int(held.getsockname()[1]) for held in self._held]
 
+    def taken(self) -> list[int]:
+        """Those of the ports at which somebody listens."""
+        return [number for number in self.numbers if not _free(number)]
+
+    def wait_until_free(self, clock: Clock, bound_s: float, who: str) -> None:
+        """Wait until nobody listens any more, at most `bound_s` seconds; EnvironmentFailure names `who` did.
+
+        A killed process can keep its sockets for a while: until then a new one would be blamed for them.
+        """
+        deadline, wait = clock.monotonic() + bound_s, FIRST_WAIT_S
+        while taken := self.taken():
+            if clock.monotonic() >= deadline:
+                raise EnvironmentFailure(
+                    f"{who}: ports {', '.join(map(str, taken))} are in use {bound_s:g} s after its process "
+                    "ended; something of it is left, see ss -ltnp"
+                )
+            clock.sleep(wait)
+            wait = min(2 * wait, LONGEST_WAIT_S)
+
     def close(self) -> None:
         """Give the ports back; the numbers stay readable."""
         while self._held:
@@ -48,6 +69,17 @@ class ReservedPorts:
 def reserve_ports(count: int) -> ReservedPorts:
     """Reserve `count` free ports of 127.0.0.1; EnvironmentFailure when there are not so many."""
     return ReservedPorts(count)
+
+
+def _free(number: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, number))
+            probe.listen()
+        except OSError:
+            return False
+    return True
 
 
 def _hold() -> socket.socket:

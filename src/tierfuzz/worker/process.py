@@ -18,7 +18,7 @@ from tierfuzz.worker.logs import LogFile
 from tierfuzz.worker.spawn import spawn
 
 TAIL_LINES = 20
-KILL_WAIT_S = 10.0
+KILL_WAIT_S = 60.0  # the system may take half a minute to give a large pinned host pool back (T56)
 _live: dict[int, WorkerProcess] = {}
 
 
