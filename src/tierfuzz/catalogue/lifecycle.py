@@ -97,8 +97,8 @@ CASES: tuple[Case, ...] = (
         source="sgl-project/sglang#31746",
         component="lifecycle",
         observables=("CRASH", "HANG"),
-        reason="No worker misbehaves; the next start would, if it blamed the new one. A restart waits until the "
-        "ports of the old one are free, and names it when they are not in time.",
+        reason="No worker misbehaves; the next start would, if it blamed the new one. A restart waits until "
+        "the ports of the old one are free, and names it when they are not in time.",
     ),
     Case(
         id="T57",
