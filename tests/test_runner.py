@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tierfuzz.engines.sim import SimDriver
 from tierfuzz.errors import UsageError
 from tierfuzz.fleet import Fleet
 from tierfuzz.program import (
     WRITE_POLICIES,
     Burst,
+    Detach,
     Fill,
     FleetConfig,
     Flush,
@@ -102,6 +104,27 @@ def test_the_tape_has_the_newest_case_with_what_was_known_and_seen(sim_fleet: Fl
     rests = [event for event in runner.tape if isinstance(event, RestSought)]
     assert rests
     assert all(rest.at_rest and not rest.reason for rest in rests)
+
+
+class Dear(SimDriver):
+    """A simulated worker whose starts are dear."""
+
+    dear_restarts = True
+
+
+@pytest.mark.parametrize(("driver", "kept"), [(Dear(), True), (SimDriver(), False)])
+def test_storage_is_attached_again_where_a_start_is_dear(
+    driver: SimDriver, kept: bool, tmp_path: Path
+) -> None:
+    config = FleetConfig(workers=1, storage_threshold=32)
+    with Fleet(config, tmp_path, driver=driver) as fleet:
+        runner, pid = Runner(fleet), fleet.workers[0].process.pid
+        runner.run(Program(config, (Detach("d", 0),)))
+        assert fleet.workers[0].reconfigured
+        runner.reset()
+        assert not fleet.workers[0].reconfigured
+        assert (fleet.workers[0].process.pid == pid) is kept
+        assert fleet.workers[0].client.server_info()["hicache_storage_backend"] == "file"
 
 
 def test_a_case_starts_on_empty_workers(sim_fleet: Fleet) -> None:

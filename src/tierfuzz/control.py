@@ -75,11 +75,23 @@ class WorkerControl:
                 )
             return
         self.release(worker)
-        if worker.reconfigured or worker.stuck or not worker.process.alive():
+        lost = worker.stuck or not worker.process.alive()
+        if lost or (worker.reconfigured and not self.restored(worker)):
             self.fleet.restart(worker)
         if not self.emptied(worker):
             self.fleet.restart(worker)
             self.emptied(worker)
+
+    def restored(self, worker: Worker) -> bool:
+        """Where a start is dear, storage is attached again as it was; False where only a start will do."""
+        fleet = self.fleet.config
+        if not self.fleet.driver.dear_restarts or not self.emptied(worker):
+            return False
+        try:
+            worker.reconfigured = not worker.client.attach_storage(fleet.policy, fleet.storage_threshold)
+        except RequestFailed:
+            return False
+        return not worker.reconfigured
 
     def emptied(self, worker: Worker) -> bool:
         """Device and host are empty now, and storage where there is one; False when that was refused."""
