@@ -75,18 +75,17 @@ class WorkerControl:
                 )
             return
         self.release(worker)
-        lost = worker.stuck or not worker.process.alive()
-        if lost or (worker.reconfigured and not self.restored(worker)):
+        if worker.stuck or not worker.process.alive() or not self.restored(worker):
             self.fleet.restart(worker)
         if not self.emptied(worker):
             self.fleet.restart(worker)
             self.emptied(worker)
 
     def restored(self, worker: Worker) -> bool:
-        """Where a start is dear, storage is attached again as it was; False where only a start will do."""
-        fleet = self.fleet.config
-        if not self.fleet.driver.dear_restarts or not self.emptied(worker):
-            return False
+        """Storage is attached as it was, again where a start is dear; False where only a start will do."""
+        fleet, dear = self.fleet.config, self.fleet.driver.dear_restarts
+        if not worker.reconfigured or not dear or not self.emptied(worker):
+            return not worker.reconfigured
         try:
             worker.reconfigured = not worker.client.attach_storage(fleet.policy, fleet.storage_threshold)
         except RequestFailed:

@@ -67,6 +67,16 @@ def test_children_before_parents_are_known_under_write_back_only() -> None:
     assert named("orphan-parent", HOST, "0.5.23", "write_back") == ""
 
 
+def test_leaks_and_misses_of_storage_are_known_where_they_come_from_namespaces() -> None:
+    missed: Facts = {"namespaced": True, "held": 0, "storage_pages": 0}
+    assert named("phantom-hit", {"elsewhere": True}, storage=32) == "B6"
+    assert named("phantom-hit", {"elsewhere": False}, storage=32) == ""
+    assert named("phantom-hit", {"elsewhere": True}) == ""
+    assert named("storage-miss", missed, storage=32) == named("storage-claim", missed, storage=32) == "B6b"
+    assert named("storage-miss", {**missed, "namespaced": False}, storage=32) == ""
+    assert named("storage-miss", missed, "0.5.23", storage=32) == ""
+
+
 def test_selective_copies_too_early_in_one_version() -> None:
     assert named("early-backup", {"blocks": 4}, policy="write_through_selective") == "B8"
     assert named("early-backup", {"blocks": 4}, "0.5.23", "write_through_selective") == ""

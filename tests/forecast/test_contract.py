@@ -74,6 +74,7 @@ def test_a_namespace_is_served_nothing_of_another() -> None:
     past = Past()
     past.ask(FOUR, namespace="a")
     assert past.forecast(FOUR) == nothing(4, 0)
+    assert past.forecast(FOUR).elsewhere == 4
     assert past.forecast(FOUR, namespace="a").held == 4
 
 

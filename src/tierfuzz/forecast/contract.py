@@ -5,7 +5,7 @@ Lower bounds need the preconditions Q (page size 10 or more, host pool not below
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tierfuzz.events import Tier
@@ -20,13 +20,15 @@ Chance = Literal["must", "may", "must not"]
 class Forecast:
     """Pages of one prompt. `limit`: a match may use so many; `most`: never more than this is cached; `held`:
     at least this is, in some tier; `host_only`: at least this is served from host and nothing from device
-    (0: no such claim). `reasons`: the operations that the claims follow from."""
+    (0: no such claim). `reasons`: the operations that the claims follow from. `elsewhere`: leading pages that
+    some namespace has computed since the worker started, flushes or not."""
 
     limit: int
     most: int
     held: int
     host_only: int
     reasons: tuple[str, ...] = ()
+    elsewhere: int = field(default=0, compare=False)
 
     def chance(self, tier: Tier, page: int) -> Chance:
         """Whether a page (from 0) of the prompt is served from a tier."""
@@ -86,6 +88,19 @@ class Contract:
         events say are on host (only selective needs them)."""
         limit = self.limit(tokens, logprob_start)
         usable = hashes[:limit]
+        made = self._claims(namespace, hashes, usable, quiet, announced)
+        elsewhere = next((i for i, h in enumerate(usable) if h not in self.history.blocks), len(usable))
+        return replace(made, elsewhere=elsewhere)
+
+    def _claims(
+        self,
+        namespace: str,
+        hashes: tuple[int, ...],
+        usable: tuple[int, ...],
+        quiet: bool,
+        announced: int,
+    ) -> Forecast:
+        limit = len(usable)
         most = self.history.most(namespace, usable)
         root = self.history.roots.get((namespace, hashes[0])) if hashes else None
         if root is None or not quiet or not self.claims:

@@ -38,6 +38,7 @@ class History:
 
     def __init__(self) -> None:
         self.ever: set[PageKey] = set()
+        self.blocks: set[int] = set()  # the same, whatever the namespace
         self.clear()
 
     def clear(self) -> None:
@@ -107,6 +108,7 @@ class History:
             if page not in self.begun:
                 self.begun[page] = operation
                 self.ever.add(page)
+                self.blocks.add(h)
                 added += 1
         if hashes:
             self._touch((namespace, hashes[0]), added, operation)

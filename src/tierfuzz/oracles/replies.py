@@ -43,7 +43,7 @@ def beside(own: Expectation, others: Sequence[Expectation]) -> Expectation:
     """The same request among others that run beside it: each may be computed before any other (6.6, O1)."""
     mates = [mate for mate in others if mate.namespace == own.namespace]
     reach = min(own.forecast.limit, max((_reach(own, mate) for mate in mates), default=0))
-    forecast = Forecast(own.forecast.limit, max(own.forecast.most, reach), 0, 0)
+    forecast = replace(own.forecast, most=max(own.forecast.most, reach), held=0, host_only=0, reasons=())
     return replace(own, forecast=forecast, view=None, from_mates=reach)
 
 
@@ -89,7 +89,12 @@ def _check_bound(docket: Docket, page: int, expected: Expectation, cached: int) 
         expected.operation,
         f"cached {cached} tokens; at most {most} were computed in this namespace"
         + (" since the last flush" if stale else " and may be matched"),
-        facts={"cached": cached, "most": most, "limit": expected.forecast.limit * page},
+        facts={
+            "cached": cached,
+            "most": most,
+            "limit": expected.forecast.limit * page,
+            "elsewhere": cached <= expected.forecast.elsewhere * page,
+        },
     )
 
 

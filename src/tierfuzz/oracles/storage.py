@@ -27,6 +27,7 @@ class StorageForecast:
     sure: bool
     held: int = 0
     claimed: int = 0
+    namespaced: bool = False
 
 
 class StorageWatch:
@@ -68,6 +69,7 @@ class StorageWatch:
         self.written.clear()
         self.claimed.clear()
         self._history.ever = set(self._history.begun)
+        self._history.blocks = {h for _, h in self._history.begun}
 
     def forecast(
         self, namespace: str, usable: tuple[int, ...], view: PrefixView | None
@@ -88,6 +90,7 @@ class StorageWatch:
             self._certain(own),
             view.total.low,
             claimed if self._worth(claimed) and self._certain(claimed) else 0,
+            bool(namespace),
         )
 
     def _worth(self, pages: int) -> bool:
@@ -116,6 +119,8 @@ class StorageWatch:
             "own": forecast.own,
             "any_owner": forecast.any_owner,
             "threshold": threshold,
+            "held": forecast.held,
+            "namespaced": forecast.namespaced,
         }
         text = f"{seen} pages from storage; {forecast.own} written for this namespace lie behind what is held"
         if forecast.sure:
