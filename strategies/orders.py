@@ -21,7 +21,7 @@ LEGAL = (
     *["evict-device"] * 8,
     *["load-back"] * 6,
     *["evict-host"] * 5,
-    "restart",
+    *["restart"] * 2,
 )
 ONE_WORKER = Setting()
 TWO_TENANTS = Setting(namespaces=("", "tenant-a"))

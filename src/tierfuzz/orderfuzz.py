@@ -13,6 +13,9 @@ from tierfuzz.orders.stream import Entry, Stream
 from tierfuzz.program import WritePolicy
 from tierfuzz.strategies.orders import legal_histories, stray_histories
 
+ROUND = 20  # examples; Hypothesis varies what it has drawn, so a fresh start now and then differs more
+SEEDS = 1 << 32  # of the rounds of one seed
+
 
 @dataclass
 class OrderRun:
@@ -59,17 +62,19 @@ def fuzz_orders(
     found = OrderRun(policy, family)
     histories = stray_histories(family, policy) if family else legal_histories(policy)
 
-    @seed(seed_)
-    @settings(
-        max_examples=max_examples,
-        phases=(Phase.generate,),  # a stream is shrunk by its own passes (tierfuzz.orders.reduce)
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(histories)
-    def each(stream: Stream) -> None:
-        found.note(stream, make, reading)
+    for number in range(0, max_examples, ROUND):
 
-    each()
+        @seed(seed_ * SEEDS + number)
+        @settings(
+            max_examples=min(ROUND, max_examples - number),
+            phases=(Phase.generate,),  # a stream is shrunk by its own passes (tierfuzz.orders.reduce)
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(histories)
+        def each(stream: Stream) -> None:
+            found.note(stream, make, reading)
+
+        each()
     return found

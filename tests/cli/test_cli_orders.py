@@ -87,6 +87,7 @@ def test_wrong_usage_is_said(stream: Path, tmp_path: Path) -> None:
         ((stream,), "is an event stream; name who is wrong on it with --consumer"),
         ((stream, "--consumer", "x"), "unknown consumer 'x'"),
         ((stream, "--consumer", "reference", "--plant", "x"), "unknown fault 'x'"),
+        ((stream, "--consumer", "reference", "--plant", "no-backup"), "wraps nothing of a consumer"),
         ((program, "--consumer", "reference"), "expected the header of a stream or of a recording"),
     ):
         done = call("shrink", *arguments)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from tierfuzz.consumers.base import Consumer
 from tierfuzz.consumers.registry import make_consumer
+from tierfuzz.errors import UsageError
 from tierfuzz.faults.registry import make_fault
+from tierfuzz.model.faults import SEAMS
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,11 @@ class Suspect:
 
     def __call__(self) -> Consumer:
         """A fresh one, with fresh faults; UsageError for names that nobody knows."""
-        return make_consumer(self.name, [make_fault(plant) for plant in self.plants])
+        faults = [make_fault(plant) for plant in self.plants]
+        for plant, fault in zip(self.plants, faults, strict=True):
+            if not any(owner == "consumer" and hasattr(fault, seam) for seam, owner in SEAMS.items()):
+                raise UsageError(f"--plant {plant}: wraps nothing of a consumer; see docs/faults.md")
+        return make_consumer(self.name, faults)
 
     @property
     def title(self) -> str:
