@@ -42,6 +42,16 @@ CASES: tuple[Case, ...] = (
         fleet=_DECODING,
     ),
     Case(
+        id="T50",
+        title="A rank without copies under way skips the collective that the other rank waits in",
+        source="sgl-project/sglang#26921",
+        component="lifecycle",
+        observables=("HANG", "LEAK"),
+        plant="collective-skipped",
+        oracles=("hang",),
+        fleet=_IMPATIENT,
+    ),
+    Case(
         id="T51",
         title="A flush forgets the tree and not the host slots that it held",
         source="sgl-project/sglang#23216",

@@ -17,6 +17,7 @@ from tierfuzz.faults import (
     lookup,
     prefetch,
     publisher,
+    ranks,
     residency,
     storage,
     tree,
@@ -36,6 +37,7 @@ _MODULES = (
     lifecycle,
     storage,
     prefetch,
+    ranks,
 )
 _CLASSES: tuple[type[Fault], ...] = tuple(
     value
