@@ -23,29 +23,33 @@ class CollectiveSkipped(Fault):
 
     def tick(self, engine: Engine, inner: Callable[[], TickResult]) -> TickResult:
         """Both ranks do the same in lock step, as long as both or none have copies to ask about."""
-        other = self._rank_beside(engine)
+        other = self.other = self.other or _rank_beside(engine)
+        for active in engine.waiting:
+            if active.request.rid not in self.known:
+                self.known.add(active.request.rid)
+                other.submit(active.request)
         self.stuck = self.stuck or bool(len(engine.copies)) != bool(len(other.copies))
         if self.stuck:
             return TickResult()
         other.tick()
         return inner()
 
-    def _rank_beside(self, engine: Engine) -> Engine:
-        if self.other is None:
-            room = engine.config.device_tokens // 2 // engine.config.page_size * engine.config.page_size
-            self.other = Engine(replace(engine.config, host_tokens=room), engine.rules)
-            self.other.copies.gate = engine.copies.gate
-        for active in engine.waiting:
-            if active.request.rid not in self.known:
-                self.known.add(active.request.rid)
-                self.other.submit(active.request)
-        return self.other
-
     def abort(self, engine: Engine, inner: Callable[[str], None], rid: str) -> None:
         """On both ranks."""
-        self._rank_beside(engine).abort(rid)
+        del engine
+        if self.other is not None:
+            self.other.abort(rid)
         inner(rid)
 
     def flush(self, engine: Engine, inner: Callable[[], bool]) -> bool:
         """On both ranks."""
-        return self._rank_beside(engine).flush() and inner()
+        del engine
+        return (self.other is None or self.other.flush()) and inner()
+
+
+def _rank_beside(engine: Engine) -> Engine:
+    size = engine.config.page_size
+    room = engine.config.device_tokens // 2 // size * size
+    other = Engine(replace(engine.config, host_tokens=room), engine.rules)
+    other.copies.gate = engine.copies.gate
+    return other
