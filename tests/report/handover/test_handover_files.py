@@ -15,11 +15,14 @@ from pathlib import Path
 import pytest
 from handover_story import EVIDENCE, FLEET, MISS, PROGRAM, VERDICTS
 
+from tierfuzz.events import Batch
 from tierfuzz.evidence import Evidence
-from tierfuzz.program import FleetConfig, Generate, Program, Restart, load_program
+from tierfuzz.program import FleetConfig, Flush, Generate, Program, Restart, load_program
 from tierfuzz.report.handover.readme import readme_text
 from tierfuzz.report.handover.short import MOST_LINES, short_text
+from tierfuzz.report.handover.timeline import timeline_text
 from tierfuzz.report.handover.writer import handover_files, write_handover
+from tierfuzz.runevents import BatchesSeen, OperationDone, OperationStarted
 
 GOLDEN = Path(__file__).parent / "golden"
 FILES = handover_files(PROGRAM, VERDICTS, EVIDENCE)
@@ -71,6 +74,14 @@ def test_a_run_that_left_no_evidence_can_be_handed_over() -> None:
     files = handover_files(PROGRAM, VERDICTS, Evidence())
     assert sorted(files) == NAMES
     assert "host-miss" in files["verdict.txt"]
+
+
+def test_times_count_from_the_first_batch_where_no_request_was_sent() -> None:
+    flush = Flush("op0", 0)
+    seen = BatchesSeen(0, (Batch(1, 0.0, 0, (), received=5000.25), Batch(2, 0.0, 0, (), received=5000.5)))
+    run = Evidence((OperationStarted(flush), seen, OperationDone(flush, 0, ())))
+    text = timeline_text(Program(FleetConfig(), (flush,)), run)
+    assert re.findall(r"^ +([\d.]+)  worker 0 batch", text, re.MULTILINE) == ["0.0", "250.0"]
 
 
 def test_the_readme_warns_where_a_script_cannot_do_the_same() -> None:

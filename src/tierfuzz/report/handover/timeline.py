@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tierfuzz.evidence import Evidence
 from tierfuzz.observation import Observation
 from tierfuzz.program import Generate, Operation, Program, Restart
@@ -13,7 +15,7 @@ from tierfuzz.verdict import Verdict
 
 HEAD = """What happened: {count} operations, engine {engine}, {policy}, pages of {page} tokens.
 
-Times are milliseconds since the first request. `op0#3` is page 3 (from 0) of the prompt and answer of op0.
+Times are milliseconds since the first event. `op0#3` is page 3 (from 0) of the prompt and answer of op0.
 Pages are where events claim them to be: {legend}.
 """
 Line = tuple[float, str]
@@ -38,7 +40,7 @@ class _Teller:
         self._page = program.fleet.page_size
         self._pages = Pages(program.fleet)
         self._observed = observed(evidence)
-        self._start = min((seen.started for seen in self._observed.values()), default=0.0)
+        self._start = _first_time(evidence, self._observed)
         self._now = self._start
         self._said: set[tuple[str, str]] = set()
         self._rows: dict[str, tuple[int, tuple[int, ...]]] = {}  # request: worker, pages
@@ -133,3 +135,10 @@ class _Teller:
 def _answered(seen: Observation) -> str:
     outputs = f", outputs {list(seen.output_ids[:8])}" if seen.output_ids else ""
     return f"answered {seen.operation}: {reply_text(seen)}{outputs}"
+
+
+def _first_time(evidence: Evidence, observed: Mapping[str, Observation]) -> float:
+    """Of a request or a batch, whichever came first."""
+    seen = (event for event in evidence.events if isinstance(event, BatchesSeen))
+    times = [batch.received for event in seen for batch in event.batches]
+    return min([*times, *(one.started for one in observed.values())], default=0.0)
