@@ -44,6 +44,8 @@ CrowdDraw = tuple[int, int, Outputs]
 RefetchDraw = tuple[int, Outputs, float | None]
 MemberDraw = tuple[bool, int, Length, Outputs, float | None]
 StorageDraw = tuple[int, str, WritePolicy]
+LateDraw = tuple[PrimeDraw, int, bool]
+Renewal = type[Flush | Restart]
 StorageChange = Flush | ClearStorage | Attach | Detach
 
 PICKS = st.integers(0, 255)
@@ -71,6 +73,8 @@ STORAGE = st.tuples(
     st.sampled_from((*["flush"] * 3, "clear", "detach", "attach", "attach")),
     st.sampled_from(WRITE_POLICIES),
 )
+LATE = st.tuples(PRIMES, prompts.SIZES, st.sampled_from((False, False, True)))  # the last: with a replay
+RENEWALS: st.SearchStrategy[Renewal] = st.sampled_from((Flush, Restart))
 # A restart takes as long as hundreds of requests.
 QUIETS: st.SearchStrategy[Quiet] = st.sampled_from((*[Idle] * 17, *[Flush] * 12, Restart))
 
@@ -181,6 +185,12 @@ def refetch(fleet: FleetConfig, sent: Sequence[Generate], name: str, draws: Sequ
         return Generate(f"{name}.{number}", worker, prompt, wanted, "prime", namespace, None, abort)
 
     return Burst(name, tuple(member(number, draw) for number, draw in enumerate(draws)))
+
+
+def longer(fleet: FleetConfig, base: Generate, name: str, size: int) -> Generate:
+    """A prompt with one or two more pages, whatever was answered."""
+    more = Piece(f"l-{name}", 0, fleet.page_size + size % fleet.page_size + 1)
+    return Generate(name, base.worker, (*base.prompt, more), 1, "grow", base.namespace)
 
 
 def storage_control(fleet: FleetConfig, name: str, draw: StorageDraw) -> StorageChange:

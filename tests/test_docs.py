@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from tierfuzz import errors
+from tierfuzz.consumers.link import Link
+from tierfuzz.consumers.reference import Reference
 from tierfuzz.errors import ExitCode
 from tierfuzz.events import BlockRemoved, KvEvent, Tier
 from tierfuzz.faults.registry import FAULTS, make_fault
@@ -29,7 +31,13 @@ from tierfuzz.sim.publisher import Publisher
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-OWNERS = {"cache": TieredCache, "engine": Engine, "publisher": Publisher}
+OWNERS = {
+    "cache": TieredCache,
+    "engine": Engine,
+    "publisher": Publisher,
+    "link": Link,
+    "consumer": Reference,
+}
 
 
 def table(page: str, heading: str) -> list[list[str]]:

@@ -21,6 +21,7 @@ from tierfuzz.errors import TierfuzzError
 from tierfuzz.evidence import Evidence, evidence_of
 from tierfuzz.fleet import Fleet
 from tierfuzz.machine import TierMachine
+from tierfuzz.machine_consumer import machine_for
 from tierfuzz.program import FleetConfig, Operation, WritePolicy
 from tierfuzz.runevents import CaseEnded, CaseStarted, Dispatcher, Listener, RunEnded, RunStarted
 from tierfuzz.runner import Runner
@@ -137,7 +138,7 @@ def _run_machine(machine: type[TierMachine], config: CampaignConfig) -> None:
 def _machine(runner: Runner, result: PolicyResult, config: CampaignConfig) -> type[TierMachine]:
     """A machine that records into `result` and raises nothing."""
 
-    class Campaign(TierMachine):
+    class Campaign(machine_for(runner.fleet.config)):  # type: ignore[misc]
         fleet = runner.fleet.config
         repeats = config.repeats
 

@@ -5,24 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tierfuzz.control_consumer import ConsumerControl
+from tierfuzz.control_operations import ControlOperation, StorageOperation, change_storage, permitted
 from tierfuzz.errors import EnvironmentFailure, RequestFailed, UsageError
 from tierfuzz.fleet import Fleet, Worker
-from tierfuzz.program import Attach, ClearStorage, Detach, FleetConfig, Flush, Hold, Idle, Release, Restart
+from tierfuzz.program import (
+    ConsumerOperation,
+    Flush,
+    Hold,
+    Idle,
+    Release,
+    Restart,
+)
 from tierfuzz.runevents import BatchesSeen, Dispatcher, RestSought, RunEvent, VerdictGiven
 from tierfuzz.verdict import Verdict
 from tierfuzz.worker.http import Answer
 
 FLUSH_BOUND_S = 5.0
-StorageOperation = ClearStorage | Attach | Detach
-ControlOperation = Idle | Flush | Hold | Release | Restart | StorageOperation
 
 
-class WorkerControl:
+class WorkerControl(ConsumerControl):
     """Base of the runner; of this case: `verdicts`, how many workers were `lost` (replaced or stuck), and the
     `tape` of its events, for whoever has to explain what happened."""
 
     def __init__(self, fleet: Fleet, dispatcher: Dispatcher) -> None:
-        self.fleet = fleet
+        super().__init__(fleet)
         self.dispatcher = dispatcher
         self.verdicts: list[Verdict] = []
         self.lost = 0
@@ -38,8 +45,12 @@ class WorkerControl:
         """Seconds until a flush counts as refused for good."""
         return self.fleet.config.patience_s or FLUSH_BOUND_S
 
-    def control(self, operation: ControlOperation) -> None:
+    def control(self, operation: ControlOperation | ConsumerOperation) -> None:
         worker = self.worker(operation.worker)
+        if isinstance(operation, ConsumerOperation):
+            self.consumer(operation)
+            self.collect(worker)
+            return
         with self.answering(worker):
             self._control(worker, permitted(operation, self.fleet.config))
         self.collect(worker)
@@ -147,6 +158,7 @@ class WorkerControl:
             self.emit(RestSought(worker.index, result.at_rest, result.reason))
             if result.at_rest:
                 worker.judge.rested()
+                self.delivered(worker.index)
             else:
                 worker.judge.transport("hang", result.reason)
                 self._give_up(worker)
@@ -163,6 +175,7 @@ class WorkerControl:
         self.release(worker)
         self.rest(worker)
         self.levels(worker)
+        self.audit_consumer(worker.index)
         if worker.stuck:
             return
         if not worker.client.flush(self.flush_bound_s):
@@ -212,20 +225,8 @@ class WorkerControl:
     def storage(self, worker: Worker, operation: StorageOperation) -> None:
         """Clear, attach or detach storage at rest; a refusal changes nothing and is no violation."""
         self.release(worker)
-        if not self.rest(worker) or not self.fleet.config.storage_threshold:
-            return
-        if isinstance(operation, ClearStorage):
-            worker.client.clear_storage()
-            worker.judge.storage.clear()
-            return
-        if isinstance(operation, Detach):
-            done = worker.client.detach_storage()
-        else:
-            threshold = self.fleet.config.storage_threshold
-            done = worker.client.attach_storage(operation.policy, threshold)
-        if done:
-            worker.reconfigured = True
-            worker.judge.reconfigured(attached=isinstance(operation, Attach))
+        if self.rest(worker) and self.fleet.config.storage_threshold:
+            change_storage(worker, operation, self.fleet.config.storage_threshold)
 
     # events and verdicts ---------------------------------------------------------------------------
     def events(self, worker: Worker) -> None:
@@ -238,13 +239,6 @@ class WorkerControl:
             worker.judge.finding(finding)
 
     def collect(self, worker: Worker) -> None:
-        for verdict in worker.judge.take_verdicts():
+        for verdict in [*worker.judge.take_verdicts(), *self.router_verdicts()]:
             self.verdicts.append(verdict)
             self.emit(VerdictGiven(verdict))
-
-
-def permitted(operation: ControlOperation, fleet: FleetConfig) -> ControlOperation:
-    """What may be done instead: attached workers are never ended, and changed only where that is allowed."""
-    if fleet.attached and isinstance(operation, Restart):
-        operation = Flush(operation.id, operation.worker)
-    return operation if fleet.starts_empty else Idle(operation.id, operation.worker)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -12,6 +13,8 @@ from tierfuzz.clock import SYSTEM_CLOCK, Clock
 from tierfuzz.engines.base import EngineDriver, Launch
 from tierfuzz.engines.registry import driver_of
 from tierfuzz.errors import EnvironmentFailure, RequestFailed, WorkerNotReady
+from tierfuzz.events import Batch
+from tierfuzz.fleet_worker import Audience, Worker
 from tierfuzz.oracles.judge import Judge
 from tierfuzz.program import FleetConfig
 from tierfuzz.worker.attached import AttachedProcess
@@ -29,24 +32,7 @@ FLUSH_BOUND_S = 1.0
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.001, 0.05
 
 
-@dataclass
-class Worker:
-    """One live worker. `held_tokens` were sent since its copies are held back, or None when they are not;
-    `stuck`: it did not come to rest, or refused a flush, when it should have; `event_block` is the block size
-    that it advertises, where it does."""
-
-    index: int
-    launch: Launch
-    process: WorkerProcess | AttachedProcess
-    client: WorkerClient
-    subscriber: EventSubscriber
-    judge: Judge
-    held_tokens: int | None = None
-    rested: bool = False
-    reconfigured: bool = False
-    stuck: bool = False
-    event_block: int | None = None
-    litter: set[Path] = field(default_factory=set)
+__all__ = ["Fleet", "Worker"]
 
 
 class Fleet:
@@ -63,6 +49,7 @@ class Fleet:
         self.driver = driver or driver_of(config)
         self.clock = clock
         self.workers: list[Worker] = []
+        self.audience: Audience | None = None
         self._log_dir = log_dir
         self._ports: list[ReservedPorts] = []
 
@@ -104,7 +91,7 @@ class Fleet:
         env = {**launch.env, **self._storage_env(index)}
         process = self._process(launch, index, env)
         client = WorkerClient(launch.base_url, self.clock, launch.api_key, self.request_bound_s)
-        worker = Worker(index, launch, process, client, self._subscribe(launch), self._judge(index))
+        worker = Worker(index, launch, process, client, self._subscribe(launch, index), self._judge(index))
         self.workers.append(worker)
         process.start()
 
@@ -121,10 +108,16 @@ class Fleet:
     def _storage_folder(self, index: int) -> Path:
         return self._log_dir / f"storage-{index}"
 
-    def _subscribe(self, launch: Launch) -> EventSubscriber:
-        return EventSubscriber(
+    def _subscribe(self, launch: Launch, index: int) -> EventSubscriber:
+        subscriber = EventSubscriber(
             launch.events_endpoint, launch.replay_endpoint, self.clock, launch.topic, launch.events_bind
         )
+        subscriber.tap = partial(self._heard, index)
+        return subscriber
+
+    def _heard(self, index: int, batch: Batch, payload: bytes) -> None:
+        if self.audience is not None:
+            self.audience.heard(index, batch, payload)
 
     def _judge(self, index: int) -> Judge:
         traits = self.driver.traits(self.config)
@@ -200,7 +193,9 @@ class Fleet:
         self._ports[worker.index].wait_until_free(
             self.clock, RELEASE_BOUND_S, f"worker {worker.index} ({worker.launch.base_url})"
         )
-        worker.subscriber = self._subscribe(worker.launch)
+        worker.subscriber = self._subscribe(worker.launch, worker.index)
+        if self.audience is not None:
+            self.audience.restarted(worker.index)
         worker.process.start()
         worker.client = WorkerClient(
             worker.launch.base_url, self.clock, worker.launch.api_key, self.request_bound_s

@@ -118,7 +118,41 @@ class Detach(msgspec.Struct, frozen=True, tag="detach"):
     worker: int
 
 
-Operation = Generate | Fill | Burst | Idle | Flush | Hold | Release | Restart | ClearStorage | Attach | Detach
+class RestartConsumer(msgspec.Struct, frozen=True, tag="restart_consumer", omit_defaults=True):
+    """The consumer of the fleet's events starts over, empty, and knows every worker again.
+
+    `replay`: it can have everything of this case again; else only what is published from now on. `worker`
+    says where in the fleet it is written down, no more: a consumer has one memory.
+    """
+
+    id: str
+    worker: int
+    replay: bool = True
+
+
+class Deregister(msgspec.Struct, frozen=True, tag="deregister", omit_defaults=True):
+    """The consumer is told that a worker's rank is gone, until the consumer restarts; the worker works on."""
+
+    id: str
+    worker: int
+    rank: int = 0
+
+
+ConsumerOperation = RestartConsumer | Deregister
+Operation = (
+    Generate
+    | Fill
+    | Burst
+    | Idle
+    | Flush
+    | Hold
+    | Release
+    | Restart
+    | ClearStorage
+    | Attach
+    | Detach
+    | ConsumerOperation
+)
 
 
 class Attached(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -136,6 +170,7 @@ class FleetConfig(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `storage_threshold`: fewest tokens worth a prefetch from a storage folder of the worker; 0: no storage.
     `patience_s`: seconds until a reply, a flush or rest counts as not coming; 0: as long as suits the engine.
+    `consumer`: a router or index that hears the events and is judged too (tierfuzz.consumers); "": none.
     Real engines only: `engine_version` ("": the driver's own), `cuda_graphs`, `overlap` (of scheduling),
     `tree_core` (python or rust; "": the version's own). `attached`: workers that run already, which are
     emptied and changed only if `destructive`; without, every case uses streams of its own.
@@ -156,6 +191,7 @@ class FleetConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     extra_args: tuple[str, ...] = ()
     storage_threshold: int = 0
     patience_s: float = 0.0
+    consumer: str = ""
     engine_version: str = ""
     cuda_graphs: bool = False
     overlap: bool = True

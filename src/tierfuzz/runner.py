@@ -58,6 +58,7 @@ class Runner(WorkerControl):
             worker.subscriber.take_findings()
             self.fleet.renew(worker)
             worker.rested = False
+        self.attend()
         self.dispatcher.emit(Emptied())
 
     def run(self, program: Program) -> list[Verdict]:
@@ -74,6 +75,7 @@ class Runner(WorkerControl):
             if self.rest(worker):
                 self._audit(worker)
             self.levels(worker)
+            self.audit_consumer(worker.index)
             self.collect(worker)
         return list(self.verdicts)
 
@@ -85,18 +87,21 @@ class Runner(WorkerControl):
     @property
     def held(self) -> Counter[str]:
         """Checks of this case that held, by oracle."""
-        return sum((worker.judge.docket.held for worker in self.fleet.workers), Counter())
+        held = [worker.judge.docket.held for worker in self.fleet.workers]
+        return sum(held, self.router_counts()[0])
 
     @property
     def reach(self) -> Counter[str]:
         """What this case has reached."""
-        return sum((worker.judge.reach for worker in self.fleet.workers), Counter())
+        reach = [worker.judge.reach for worker in self.fleet.workers]
+        return sum(reach, self.router_counts()[1])
 
     # operations ------------------------------------------------------------------------------------
     def apply(self, operation: Operation) -> None:
         """Carry out one operation; what does not fit becomes a verdict, never an exception."""
         self.emit(OperationStarted(operation))
         before, self._seen = self.requests, []
+        self.begin(operation)
         if isinstance(operation, Generate):
             self._generate(operation)
         elif isinstance(operation, Fill):
@@ -208,6 +213,7 @@ class Runner(WorkerControl):
             self._prompts[operation.id] = (operation.namespace or "", tokens)
             self._seen.append(seen)
             worker.judge.replied(operation, seen)
+            self.asked(operation, tokens)
         self.collect(worker)
         failed = [answer for answer in answers if answer.status == "failed"]
         if failed:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tierfuzz.control import permitted
+from tierfuzz.control_operations import permitted
 from tierfuzz.engines.attached import attached_config, attached_to
 from tierfuzz.engines.registry import driver_for, driver_of
 from tierfuzz.errors import UsageError

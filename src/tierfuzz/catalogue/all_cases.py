@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from tierfuzz.catalogue import accounting, engine_tree, lifecycle, publisher
+from tierfuzz.catalogue import (
+    accounting,
+    engine_tree,
+    lifecycle,
+    publisher,
+    router,
+    router_accounting,
+    subscriber,
+)
 from tierfuzz.catalogue.case import Case
 from tierfuzz.errors import UsageError
 
-_MODULES = (engine_tree, publisher, accounting, lifecycle)
+_MODULES = (engine_tree, publisher, subscriber, router, accounting, router_accounting, lifecycle)
 CASES: tuple[Case, ...] = tuple(case for module in _MODULES for case in module.CASES)
 _BY_ID = {case.id: case for case in CASES}
 

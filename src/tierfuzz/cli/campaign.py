@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from hypothesis.configuration import set_hypothesis_home_dir
 from rich.console import Console
 
@@ -16,10 +17,12 @@ from tierfuzz.cli.attach import attached_fleet
 from tierfuzz.cli.interrupt import Interrupt
 from tierfuzz.cli.keep import keep, kept_programs
 from tierfuzz.clock import SYSTEM_CLOCK
+from tierfuzz.consumers.registry import make_consumer
 from tierfuzz.defects.known import load_known
 from tierfuzz.engines.registry import driver_for
 from tierfuzz.errors import ExitCode, TierfuzzError, UsageError
 from tierfuzz.faults.registry import make_fault
+from tierfuzz.model.faults import owners
 from tierfuzz.program import WRITE_POLICIES, FleetConfig
 from tierfuzz.report.journals import PolicyJournals
 from tierfuzz.report.progress import Progress
@@ -37,7 +40,7 @@ FEWEST_TOKENS = 64  # an engine keeps a few tokens to itself
 
 def execute(given: dict[str, Any]) -> ExitCode:
     """Run what the options of `tierfuzz run` ask for. TierfuzzError when it cannot be run."""
-    fleet = fleet_of(given)
+    fleet = with_consumer(fleet_of(given), given["consumer"])
     folder = Path(tempfile.mkdtemp(prefix="tierfuzz-"))
     set_hypothesis_home_dir(folder / "hypothesis")  # it would leave a folder where the user stands
     console = Console(quiet=given["json_"])
@@ -97,6 +100,18 @@ def fleet_of(given: dict[str, Any]) -> FleetConfig:
         overlap=not given["no_overlap"],
         extra_args=tuple(given["engine_arg"]),
     )
+
+
+def with_consumer(fleet: FleetConfig, consumer: str) -> FleetConfig:
+    """The same fleet, heard by a consumer ("": by none); UsageError for one that is not there."""
+    if consumer:
+        make_consumer(consumer)
+    for name in fleet.plants if not consumer else ():
+        if owners(make_fault(name)) <= {"consumer", "link"}:
+            raise UsageError(
+                f"--plant {name}: it breaks a consumer, and there is none; add --consumer reference"
+            )
+    return msgspec.structs.replace(fleet, consumer=consumer)
 
 
 def _plant(name: str) -> str:

@@ -40,6 +40,12 @@ _COUNT = click.IntRange(1)
 @click.option(
     "--plant", multiple=True, help="Plant a fault: a name (see `tierfuzz faults`) or file.py:Class."
 )
+@click.option(
+    "--consumer",
+    default="",
+    show_default="none",
+    help="Judge a router or index that hears the workers' events: reference, tier-blind.",
+)
 @click.option("--page-size", type=_COUNT, default=16, help="Tokens a page.")
 @click.option("--device-tokens", type=_COUNT, default=1024, help="Device pool of a worker.")
 @click.option("--host-ratio", type=click.FloatRange(0.1), default=3.0, help="Host pool over device pool.")

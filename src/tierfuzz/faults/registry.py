@@ -19,8 +19,11 @@ from tierfuzz.faults import (
     publisher,
     ranks,
     residency,
+    router,
     storage,
+    subscriber,
     tree,
+    wire,
 )
 from tierfuzz.model.faults import Fault
 
@@ -38,12 +41,16 @@ _MODULES = (
     storage,
     prefetch,
     ranks,
+    wire,
+    subscriber,
+    router,
 )
 _CLASSES: tuple[type[Fault], ...] = tuple(
     value
     for module in _MODULES
     for value in vars(module).values()
-    if inspect.isclass(value) and issubclass(value, Fault) and value is not Fault
+    if inspect.isclass(value) and issubclass(value, Fault) and not value.__name__.startswith("_")
+    if value is not Fault
 )
 
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tierfuzz.model.engine import Engine
 
-# Seam -> the object that owns it; "publisher" is the event socket of the simulated worker.
+# Seam -> the object that owns it; "publisher" is the event socket of the simulated worker, "link" the way
+# from there to a consumer.
 SEAMS: dict[str, str] = {
     "match": "cache",
     "split": "cache",
@@ -66,6 +67,16 @@ SEAMS: dict[str, str] = {
     "send": "publisher",
     "answer": "publisher",
     "advertise": "publisher",
+    "relay": "link",
+    "reset": "consumer",
+    "leave": "consumer",
+    "deliver": "consumer",
+    "wanted": "consumer",
+    "lost": "consumer",
+    "book_store": "consumer",
+    "book_removal": "consumer",
+    "book_clear": "consumer",
+    "count_pages": "consumer",
 }
 
 
@@ -77,6 +88,11 @@ class Fault:
 
     oracle: str = ""
     source: str = ""
+
+
+def owners(fault: Fault) -> set[str]:
+    """Whose seams a fault overrides."""
+    return {owner for seam, owner in SEAMS.items() if hasattr(fault, seam)}
 
 
 def install(engine: Engine, fault: Fault) -> None:

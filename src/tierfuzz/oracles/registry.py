@@ -138,6 +138,26 @@ _ALL = (
         "A block was stored on device that is a page of no prompt and no answer.",
     ),
     Oracle(
+        "router-stale",
+        Scope.AT_REST,
+        "The consumer claims pages of a known prompt in a tier that its messages did not put them into.",
+    ),
+    Oracle(
+        "router-miss",
+        Scope.AT_REST,
+        "The consumer got all messages and claims fewer pages of a known prompt in a tier than they say.",
+    ),
+    Oracle(
+        "wrong-worker",
+        Scope.AT_REST,
+        "The consumer routes a prompt to a worker that holds less of it than another one of equal load.",
+    ),
+    Oracle(
+        "router-leak",
+        Scope.AT_REST,
+        "The consumer claims pages for a worker or rank that left, or more than the pool of a tier holds.",
+    ),
+    Oracle(
         "hang", Scope.ALWAYS, "A reply, a flush of an idle worker, or rest did not come within its bound."
     ),
     Oracle("crash", Scope.ALWAYS, "The worker process ended by itself, or closed its connections."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import zmq
 
@@ -26,6 +27,7 @@ class EventSubscriber:
     or has a number that cannot be), subscriber-restart, replay-truncated (no end mark in time),
     replay-differs (the worker remembers something else than it sent).
     `counts` holds all of them, and messages, duplicates and replayed, which are no faults.
+    `tap` gets every message once, in the order of their numbers, with its payload as it came.
     `bind` for a worker that connects to its endpoint instead of binding it (reference 3.1).
     """
 
@@ -44,6 +46,7 @@ class EventSubscriber:
         self.counts: Counter[str] = self._sequencer.counts
         self._decoded: list[Batch] = []
         self._marked = 0
+        self.tap: Callable[[Batch, bytes], None] | None = None
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._live = self._subscribe()
         self._replay = ReplayClient(self._context, replay_endpoint, clock) if replay_endpoint else None
@@ -148,6 +151,8 @@ class EventSubscriber:
             if unreadable:
                 self._find("malformed-payload", f"batch {seq}: {'; '.join(unreadable[:5])}")
             self._decoded.append(batch)
+            if self.tap is not None:
+                self.tap(batch, payload)
 
     def _find(self, slug: str, detail: str) -> None:
         self.counts[slug] += 1

@@ -1,0 +1,31 @@
+"""Operations that control one worker, and which of them are permitted on a fleet."""
+
+from __future__ import annotations
+
+from tierfuzz.fleet_worker import Worker
+from tierfuzz.program import Attach, ClearStorage, Detach, FleetConfig, Flush, Hold, Idle, Release, Restart
+
+StorageOperation = ClearStorage | Attach | Detach
+ControlOperation = Idle | Flush | Hold | Release | Restart | StorageOperation
+
+
+def permitted(operation: ControlOperation, fleet: FleetConfig) -> ControlOperation:
+    """What may be done instead: attached workers are never ended, and changed only where that is allowed."""
+    if fleet.attached and isinstance(operation, Restart):
+        operation = Flush(operation.id, operation.worker)
+    return operation if fleet.starts_empty else Idle(operation.id, operation.worker)
+
+
+def change_storage(worker: Worker, operation: StorageOperation, threshold: int) -> None:
+    """Clear, attach or detach the storage of a worker at rest; `threshold` in tokens. It may refuse."""
+    if isinstance(operation, ClearStorage):
+        worker.client.clear_storage()
+        worker.judge.storage.clear()
+        return
+    if isinstance(operation, Detach):
+        done = worker.client.detach_storage()
+    else:
+        done = worker.client.attach_storage(operation.policy, threshold)
+    if done:
+        worker.reconfigured = True
+        worker.judge.reconfigured(attached=isinstance(operation, Attach))
