@@ -12,7 +12,7 @@ TEXT = """{what}
 
 1. Start the workers: launch.txt has the command of each.
 2. python repro.py            exits 1 when the bug shows, 0 when it does not, 3 when a worker is not reachable
-                              (needs httpx, pyzmq and msgspec only); it runs the program up to three times:
+                              (needs httpx, pyzmq and msgspec only); it runs the program up to five times:
                               --times 20 for what depends on timing, or on what the worker has done before
    or: bash curl.sh           the same requests by cURL, without a judgement
    or: tierfuzz replay .      starts workers of its own and asks every oracle

@@ -31,7 +31,7 @@ def options(setup: dict[str, Any]) -> argparse.Namespace:
     parser.add_argument("--api-key", default=key, help="admin key of the workers (or TIERFUZZ_API_KEY)")
     flush = argparse.BooleanOptionalAction
     parser.add_argument("--flush", action=flush, default=setup["empty"], help="empty the workers first")
-    parser.add_argument("--times", type=int, default=3, help="runs at most, until the bug shows (3)")
+    parser.add_argument("--times", type=int, default=5, help="runs at most, until the bug shows (5)")
     given = parser.parse_args()
     given.worker = given.worker or setup["workers"]
     if len(given.worker) != len(setup["workers"]):

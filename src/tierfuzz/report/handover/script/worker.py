@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import httpx
 
 Reply = dict[str, Any]
 IDLE_PROBE = {"hicache_storage_backend": "file", "hicache_write_policy": "tierfuzz-idle-probe"}
+ABORT_AGAIN_S = 0.002
 GAUGES = ("num_running_reqs", "num_queue_reqs")
 
 
@@ -59,26 +59,22 @@ class Worker:
 
     def together(self, calls: list[dict[str, Any]]) -> list[Reply]:
         """Several at once; each is aborted after its delay, where it has one."""
-        timers = [
-            threading.Timer(call["abort_after_s"], self.abort, (call["rid"],))
-            for call in calls
-            if call.get("abort_after_s") is not None
-        ]
-        with ThreadPoolExecutor(len(calls)) as pool:
+        with ThreadPoolExecutor(2 * len(calls)) as pool:
             replies = [pool.submit(self.generate, call) for call in calls]
-            for timer in timers:
-                timer.start()
-            try:
-                return [reply.result() for reply in replies]
-            finally:
-                for timer in timers:
-                    timer.cancel()
+            for call, reply in zip(calls, replies, strict=True):
+                if call.get("abort_after_s") is not None:
+                    pool.submit(self.abort, call["rid"], call["abort_after_s"], reply)
+            return [reply.result() for reply in replies]
 
-    def abort(self, rid: str) -> None:
-        try:
-            self.http.post("/abort_request", json={"rid": rid})
-        except httpx.HTTPError:
-            return  # its own request says what became of it
+    def abort(self, rid: str, delay: float, reply: Future[Reply]) -> None:
+        """After `delay` seconds, and again until it is answered: what has not arrived cannot be aborted."""
+        wait([reply], delay)
+        while not reply.done():
+            try:
+                self.http.post("/abort_request", json={"rid": rid})
+            except httpx.HTTPError:
+                return  # its own request says what became of it
+            wait([reply], ABORT_AGAIN_S)
 
     # control ---------------------------------------------------------------------------------------
     def flush(self, bound: float) -> bool:
