@@ -9,7 +9,7 @@ from types import TracebackType
 
 from tierfuzz.clock import SYSTEM_CLOCK, Clock
 from tierfuzz.defects.entry import KnownDefect
-from tierfuzz.engines.registry import driver_for
+from tierfuzz.engines.registry import driver_of
 from tierfuzz.errors import EnvironmentFailure
 from tierfuzz.evidence import Evidence, evidence_of
 from tierfuzz.fleet import Fleet, Worker
@@ -123,7 +123,8 @@ def shrink(
     note: Callable[[Tried], None] = lambda _: None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Shrunk | None:
-    """The smallest program found that fails the same oracle; None when no run failed.
+    """The smallest program found that fails the same oracle; None when no run failed. EnvironmentFailure when
+    the budget ends, or a worker is lost, before one has.
 
     `verdict`: a violation that was seen of it. `earlier`, `note`: a journal of the same search. Ctrl-C and a
     worker that cannot be reached end the search: the best so far is given, and `stopped` says why.
@@ -139,7 +140,7 @@ def shrink(
 
     oracle = config.oracle or (verdict.oracle if verdict is not None else "")
     trials = Trials(runs.run, meter, oracle, config.accept, config.tries, made, noted, config.known)
-    dear = driver_for(program.fleet.engine).dear_restarts
+    dear = driver_of(program.fleet).dear_restarts
     search = Search(program, trials, steps.step, same_fleet=dear)
     stopped = ""
     try:
@@ -152,6 +153,8 @@ def shrink(
         if search.best is None:
             raise
         stopped = str(error).split("\n")[0]
+    if search.best is None and search.stopped:
+        raise EnvironmentFailure(f"nothing has failed yet, and {search.stopped}; give a larger budget")
     result = search.result(stopped)
     return Shrunk(result, steps.ran_of(result)) if result is not None else None
 

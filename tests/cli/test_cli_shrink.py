@@ -9,8 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from tierfuzz.cli import main
+from tierfuzz.evidence import Evidence
 from tierfuzz.program import Fill, FleetConfig, Generate, Idle, Operation, Program, dump_program, load_program
 from tierfuzz.prompts import Piece
+from tierfuzz.report.handover.writer import write_handover
+from tierfuzz.verdict import Outcome, Verdict
 
 A = (Piece("A", 0, 21),)
 OPERATIONS: tuple[Operation, ...] = (
@@ -67,8 +70,26 @@ def test_a_search_that_ran_out_goes_on_with_a_larger_budget(broken: Path) -> Non
     assert not broken.with_name("o.shrink.jsonl").exists()
 
 
-def test_a_program_that_does_not_fail_is_fixed_and_exits_0(tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, ["shrink", str(file_of(tmp_path)), "--tries", "1"])
+def test_a_budget_for_no_run_at_all_proves_nothing(broken: Path) -> None:
+    done = CliRunner().invoke(main, ["shrink", str(broken), "--budget-operations", "2"])
+    assert done.exit_code == 3
+    assert "nothing has failed yet, and the budget of 2 operations was not enough" in done.output
+
+
+def test_the_folder_of_a_violation_is_shrunk_for_what_it_accuses(broken: Path) -> None:
+    folder = broken.with_name("folder")
+    verdicts = [
+        Verdict(oracle, Outcome.VIOLATION, 0, "p", "m") for oracle in ("ledger-accounting", "host-miss")
+    ]
+    write_handover(folder, load_program(broken), verdicts, Evidence())
+    done = CliRunner().invoke(main, ["shrink", str(folder), "--json"])
+    assert done.exit_code == 1, done.output
+    assert json.loads(done.output)["verdict"]["oracle"] == "ledger-accounting"
+    assert load_program(broken.with_name("folder-min.json")).operations == OPERATIONS[1:4]
+
+
+def test_a_program_that_does_not_fail_without_its_plant_is_fixed_and_exits_0(broken: Path) -> None:
+    done = CliRunner().invoke(main, ["shrink", str(broken), "--without-plants", "--tries", "1"])
     assert done.exit_code == 0, done.output
     assert done.output.splitlines()[-1].startswith("FIXED")
 

@@ -1,9 +1,12 @@
-"""Programs from the command line: a program, a journal, or the folder of a violation."""
+"""Programs from the command line: a program, a journal, or the folder of a violation; where it runs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
+import click
 import msgspec
 
 from tierfuzz.errors import UsageError
@@ -12,6 +15,37 @@ from tierfuzz.program import FleetConfig, Program, load_program
 from tierfuzz.report.handover.accused import VERDICTS, load_verdicts
 from tierfuzz.report.handover.launch import used_workers
 from tierfuzz.report.handover.writer import PROGRAM
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_PLACES = (
+    click.option("--engine", default="", help="Run it on another engine than it was written for."),
+    click.option("--without-plants", is_flag=True, help="Leave planted faults out: is it the plant?"),
+    click.option("--worker", multiple=True, help="URL of a worker that runs already; repeatable."),
+    click.option("--events", multiple=True, help="Its events endpoint, where it does not say."),
+    click.option("--replay", "replay_", multiple=True, help="Its replay endpoint, where it does not say."),
+    click.option("--allow-destructive", is_flag=True, help="Attached workers may be emptied and changed."),
+)
+
+
+def place_options(command: Command) -> Command:
+    """Options of where a program runs; placed() reads them."""
+    for option in reversed(_PLACES):
+        command = option(command)
+    return command
+
+
+def placed(program: Program, given: dict[str, Any]) -> Program:
+    """On the workers that the options ask for; a fleet of other sizes is told of."""
+    wanted = on_engine(program, given["engine"], given["without_plants"])
+    if given["worker"]:
+        from tierfuzz.cli.attach import attached_fleet
+
+        where = (given["worker"], given["events"], given["replay_"])
+        fleet = attached_fleet(*where, given["engine"] or program.fleet.engine, given["allow_destructive"])
+        wanted = on_workers(wanted, fleet)
+    for change in changes(program.fleet, wanted.fleet):
+        click.echo(f"note: {change}: the program may not reach what it was written for", err=True)
+    return wanted
 
 
 def load_any(path: Path) -> Program:

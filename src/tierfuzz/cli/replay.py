@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from tierfuzz.cli.programs import accused_in, changes, load_any, on_engine, on_workers
+from tierfuzz.cli.programs import accused_in, load_any, place_options, placed
 from tierfuzz.engines.registry import driver_of
 from tierfuzz.errors import EnvironmentFailure
 from tierfuzz.evidence import evidence_of
@@ -27,12 +27,7 @@ from tierfuzz.violations import describe
 @click.argument("file", type=click.Path(exists=True, path_type=Path))
 @click.option("--times", type=click.IntRange(1), default=3, show_default=True, help="Runs.")
 @click.option("--warm", is_flag=True, help="All runs on the same workers, emptied in between.")
-@click.option("--engine", default="", help="Run it on another engine than it was written for.")
-@click.option("--without-plants", is_flag=True, help="Leave planted faults out: is it the plant?")
-@click.option("--worker", multiple=True, help="URL of a worker that runs already; repeatable.")
-@click.option("--events", multiple=True, help="Its events endpoint, where it does not say.")
-@click.option("--replay", "replay_", multiple=True, help="Its replay endpoint, where it does not say.")
-@click.option("--allow-destructive", is_flag=True, help="Attached workers may be emptied and changed.")
+@place_options
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -44,7 +39,7 @@ def replay(file: Path, times: int, warm: bool, out: Path | None, **given: Any) -
     FIXED exits 0, FAILED k of n and FLAKY k of n exit 1, ERROR (environment) exits 3, UNPROVED (what was
     violated was not asked) exits 4.
     """
-    program = _program(load_any(file), given)
+    program = placed(load_any(file), given)
     replayed = Replayed(times, accused_in(file))
     try:
         for runner in _runners(program, times, warm):
@@ -54,20 +49,6 @@ def replay(file: Path, times: int, warm: bool, out: Path | None, **given: Any) -
     for line in ending(replayed):
         click.echo(line)
     sys.exit(int(replayed.exit_code))
-
-
-def _program(program: Program, given: dict[str, Any]) -> Program:
-    """On the workers that the options ask for; a fleet of other sizes is told of."""
-    wanted = on_engine(program, given["engine"], given["without_plants"])
-    if given["worker"]:
-        from tierfuzz.cli.attach import attached_fleet
-
-        where = (given["worker"], given["events"], given["replay_"])
-        fleet = attached_fleet(*where, given["engine"] or program.fleet.engine, given["allow_destructive"])
-        wanted = on_workers(wanted, fleet)
-    for change in changes(program.fleet, wanted.fleet):
-        click.echo(f"note: {change}: the program may not reach what it was written for")
-    return wanted
 
 
 def _runners(program: Program, times: int, warm: bool) -> Iterator[Runner]:

@@ -8,12 +8,13 @@ from typing import Any
 
 import click
 
+from tierfuzz.cli.programs import place_options
 from tierfuzz.errors import ExitCode, UsageError
 from tierfuzz.program import WRITE_POLICIES
 
 
 @click.command(context_settings={"show_default": True})
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(exists=True, path_type=Path))
 @click.option("--oracle", default="", show_default="the first that is violated", help="Which violation.")
 @click.option("--budget-runs", type=click.IntRange(1), default=200, help="Most runs of candidates.")
 @click.option(
@@ -34,6 +35,7 @@ from tierfuzz.program import WRITE_POLICIES
     help="Where the small program is written.",
 )
 @click.option("--json", "json_", is_flag=True, help="Print one JSON object and nothing else.")
+@place_options
 @click.option("--consumer", default="", help="FILE is an event stream or a recording: who is wrong on it.")
 @click.option("--plant", multiple=True, help="With --consumer: plant a fault in it: a name or file.py:Class.")
 @click.option(
@@ -49,7 +51,7 @@ from tierfuzz.program import WRITE_POLICIES
     help="With --consumer: what is right where a block is stored twice.",
 )
 def shrink(**given: Any) -> None:
-    """Make a failing program (or the last case of a journal) small, on fresh workers.
+    """Make a failing program small (or the last case of a journal, or the folder of a violation).
 
     With --consumer, make an event stream small on which the consumer gives a wrong answer.
 
@@ -72,7 +74,7 @@ def _shrink(given: dict[str, Any]) -> ExitCode:
 
         who = Suspect(given["consumer"], given["plant"], given["reading"])
         return shrink_stream(given["file"], who, given["policy"], given["json_"], given["out"])
-    if is_stream(given["file"]):
+    if given["file"].is_file() and is_stream(given["file"]):
         raise UsageError(f"{given['file']} is an event stream; name who is wrong on it with --consumer")
     from tierfuzz.cli.shrink_program import shrink_program
 

@@ -11,11 +11,11 @@ import msgspec
 from rich.console import Console
 
 from tierfuzz.cli.interrupt import Interrupt
+from tierfuzz.cli.programs import accused_in, load_any, placed
 from tierfuzz.clock import SYSTEM_CLOCK
 from tierfuzz.errors import ExitCode, UsageError
-from tierfuzz.journal import load_journal
 from tierfuzz.oracles.registry import ORACLES
-from tierfuzz.program import Program, dump_program, load_program
+from tierfuzz.program import Program, dump_program
 from tierfuzz.report.handover.writer import write_handover
 from tierfuzz.report.shrunk import ShrinkProgress, print_shrunk
 from tierfuzz.runevents import Listener
@@ -28,7 +28,8 @@ from tierfuzz.shrinking_journal import ShrinkJournal
 def shrink_program(given: dict[str, Any]) -> ExitCode:
     """Do what the options of `tierfuzz shrink` ask for; VIOLATION with a smaller program, or HELD."""
     file: Path = given["file"]
-    program = load_journal(file) if file.suffix == ".jsonl" else load_program(file)
+    program = placed(load_any(file), given)
+    given["oracle"] = given["oracle"] or next(iter(accused_in(file)), "")
     out: Path = given["out"] or file.with_name(f"{file.stem}-min.json")
     console = Console(quiet=given["json_"])
     journal = ShrinkJournal(out.with_suffix(".shrink.jsonl"), program, config := _config(given))

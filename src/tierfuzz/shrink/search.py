@@ -25,8 +25,9 @@ Step = Callable[[str, Program], None]
 class Search:
     """go() looks for a smaller program; result() says what was found, also after it was interrupted.
 
-    `best` is None until a run has failed. `step` is told of each pass that begins and each smaller program.
-    `same_fleet`: try no other configuration of the workers, because to start one is dear.
+    `best` is None until a run has failed; `stopped` says that the budget was not enough, or nothing. `step`
+    is told of each pass that begins and each smaller program. `same_fleet`: try no other configuration of
+    the workers, because to start one is dear.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Search:
         self._step = step
         self._same_fleet = same_fleet
         self._name = ""
-        self._stopped = ""
+        self.stopped = ""
 
     @property
     def current(self) -> Program:
@@ -72,7 +73,7 @@ class Search:
         try:
             yield
         except OutOfBudget as error:
-            self._stopped = f"the budget of {error} was not enough"
+            self.stopped = f"the budget of {error} was not enough"
 
     def attempt(self, candidate: Program) -> bool:
         """Whether it fails too, once repaired; then it is the best. What has no operations passes."""
@@ -190,7 +191,7 @@ class Search:
             unchecked=unchecked,
             failed=sample.failed,
             tried=sample.runs,
-            stopped=stopped or self._stopped,
+            stopped=stopped or self.stopped,
         )
 
     def _unchecked(self, best: Program) -> Iterable[str]:
