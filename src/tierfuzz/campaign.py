@@ -25,6 +25,7 @@ from tierfuzz.machine_consumer import machine_for
 from tierfuzz.program import FleetConfig, Operation, WritePolicy
 from tierfuzz.runevents import CaseEnded, CaseStarted, Dispatcher, Listener, RunEnded, RunStarted
 from tierfuzz.runner import Runner
+from tierfuzz.sensitivity import prove_sensitivity
 from tierfuzz.shrink.budget import Limits
 from tierfuzz.shrinking import ShrinkConfig
 from tierfuzz.verdict import Verdict
@@ -96,6 +97,7 @@ def _run_policy(config: CampaignConfig, fleet_config: FleetConfig, dispatcher: D
     logs = config.log_dir / fleet_config.policy
     try:
         with Fleet(fleet_config, logs) as fleet:
+            prove_sensitivity(fleet)
             find(config, Runner(fleet, dispatcher), result)
             result.seconds = SYSTEM_CLOCK.monotonic() - started
             if config.shrink is not None:

@@ -47,3 +47,4 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
     quiet_start: bool = False
     error: str = ""
     retractions: int = 0
+    first_logprobs: tuple[tuple[int, float], ...] = ()

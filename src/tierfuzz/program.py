@@ -172,8 +172,9 @@ class FleetConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     `patience_s`: seconds until a reply, a flush or rest counts as not coming; 0: as long as suits the engine.
     `consumer`: a router or index that hears the events and is judged too (tierfuzz.consumers); "": none.
     Real engines only: `engine_version` ("": the driver's own), `cuda_graphs`, `overlap` (of scheduling),
-    `tree_core` (python or rust; "": the version's own). `attached`: workers that run already, which are
-    emptied and changed only if `destructive`; without, every case uses streams of its own.
+    `tree_core` (python or rust; "": the version's own), `weights` (random ones make contents comparable, by
+    log probabilities) and `layers` of the model (0: as suits the weights). `attached`: workers that run
+    already, which are emptied and changed only if `destructive`; without, every case has its own streams.
     """
 
     engine: str = "sim"
@@ -196,6 +197,8 @@ class FleetConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     cuda_graphs: bool = False
     overlap: bool = True
     tree_core: str = ""
+    weights: Literal["dummy", "random"] = "dummy"
+    layers: int = 0
     attached: tuple[Attached, ...] = ()
     destructive: bool = False
 

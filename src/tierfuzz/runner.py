@@ -25,6 +25,7 @@ from tierfuzz.runevents import Dispatcher, Emptied, OperationDone, OperationStar
 from tierfuzz.verdict import Verdict
 from tierfuzz.worker.http import Answer, Call
 
+TOP_LOGPROBS = 20
 RESTFUL_ROLES = ("probe", "exact", "repeat", "fork")
 
 
@@ -200,6 +201,7 @@ class Runner(WorkerControl):
             namespace=operation.namespace,
             logprob_start=operation.logprob_start,
             abort_after_s=operation.abort_after_s,
+            top_logprobs=TOP_LOGPROBS if self.fleet.config.weights == "random" else 0,
         )
 
     def _receive(
@@ -240,4 +242,5 @@ def _observation(
         alone=alone,
         error=answer.error,
         retractions=answer.retractions,
+        first_logprobs=answer.first_logprobs,
     )

@@ -99,6 +99,8 @@ def fleet_of(given: dict[str, Any]) -> FleetConfig:
         cuda_graphs=given["cuda_graphs"],
         overlap=not given["no_overlap"],
         extra_args=tuple(given["engine_arg"]),
+        weights=given["weights"],
+        layers=given["layers"],
     )
 
 

@@ -20,6 +20,13 @@ _COUNT = click.IntRange(1)
 @click.option("--cuda-graphs", is_flag=True, help="Real engines: with CUDA graphs (GPU only).")
 @click.option("--no-overlap", is_flag=True, help="Real engines: without overlap scheduling.")
 @click.option(
+    "--weights",
+    type=click.Choice(["dummy", "random"]),
+    default="dummy",
+    help="Real engines: random weights compare contents, by log probabilities.",
+)
+@click.option("--layers", type=click.IntRange(0), default=0, help="Real engines: of the model; 0: as suits.")
+@click.option(
     "--engine-arg", multiple=True, help="Real engines: one more word of the command line; repeatable."
 )
 @click.option("--worker", multiple=True, help="URL of a worker that runs already; repeatable.")

@@ -47,7 +47,7 @@ class Judge:
         self._rest = RestChecks(
             self.docket, fleet, self.ledger, self.view, self._stream, self.history, stored
         )
-        self._contents = Contents(self.docket)
+        self._contents = Contents(self.docket, fleet.layers)
         self.open: dict[str, Expectation] = {}
         self._unsettled: tuple[Expectation, Observation] | None = None
         self._known = KnownPrompts()

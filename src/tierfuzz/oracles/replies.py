@@ -10,6 +10,7 @@ from tierfuzz.forecast.contract import Forecast
 from tierfuzz.forecast.history import common_prefix
 from tierfuzz.observation import Observation, TierSplit
 from tierfuzz.oracles.docket import Docket
+from tierfuzz.oracles.likelihoods import Likelihoods, tolerance_of
 from tierfuzz.oracles.storage import StorageForecast, StorageWatch
 
 LOAD_BACK_LEAST = 10  # tokens: shorter host parts may be recomputed instead (reference 5.6)
@@ -161,19 +162,25 @@ def settle_storage(
 
 
 class Contents:
-    """Greedy outputs by prompt: the same prompt has to be answered in the same way."""
+    """Greedy outputs by prompt: the same prompt has to be answered in the same way. Where log probabilities
+    were asked for they are compared instead, within the noise of honest answers."""
 
-    def __init__(self, docket: Docket) -> None:
+    def __init__(self, docket: Docket, layers: int = 0) -> None:
         self._docket = docket
+        self._probable = Likelihoods(docket, tolerance_of(layers))
         self._answers: dict[tuple[int, ...], tuple[tuple[int, ...], str]] = {}
 
     def clear(self) -> None:
         """Forget the answers (a new case)."""
         self._answers.clear()
+        self._probable.clear()
 
     def check(self, expected: Expectation, seen: Observation) -> None:
         """Compare with the first answer to this prompt, as far as both go."""
         if not seen.output_ids:
+            return
+        if seen.first_logprobs:
+            self._probable.check(expected.tokens, expected.operation, seen)
             return
         first, operation = self._answers.get(expected.tokens, ((), ""))
         if not first:

@@ -17,6 +17,7 @@ class Call(msgspec.Struct, frozen=True):
     """One request to send. `abort_after_s`: seconds after which the client aborts it, or None.
 
     `forced_outputs` are honoured by the simulated worker only: output tokens to give instead of its own.
+    `top_logprobs`: of how many tokens the first answer's log probabilities are asked for.
     """
 
     rid: str
@@ -26,6 +27,7 @@ class Call(msgspec.Struct, frozen=True):
     logprob_start: int | None = None
     abort_after_s: float | None = None
     forced_outputs: tuple[int, ...] | None = None
+    top_logprobs: int = 0
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -33,7 +35,8 @@ class Answer(msgspec.Struct, frozen=True):
 
     A failed one says how in `failure`: unreachable (refused, reset), timeout, http (an error status) or shape
     (not the expected reply), and in `error` for people. `split` is None for null details. `retractions`: how
-    often it had to wait again after it had started (6.3).
+    often it had to wait again after it had started (6.3). `first_logprobs`: (token, log probability) of the
+    likeliest first outputs, where they were asked for.
     """
 
     status: Status
@@ -44,6 +47,7 @@ class Answer(msgspec.Struct, frozen=True):
     cached_tokens: int | None = None
     split: TierSplit | None = None
     retractions: int = 0
+    first_logprobs: tuple[tuple[int, float], ...] = ()
     failure: Failure = ""
     error: str = ""
 
@@ -73,6 +77,7 @@ class _Request(msgspec.Struct, omit_defaults=True):
     extra_key: str | None = None
     return_logprob: bool = False
     logprob_start_len: int | None = None
+    top_logprobs_num: int = 0
 
 
 _encode = msgspec.json.Encoder().encode
@@ -88,8 +93,9 @@ def request_body(call: Call) -> bytes:
             call.tokens,
             _Sampling(call.outputs, 0, True, custom),
             call.namespace or None,
-            call.logprob_start is not None,
+            call.logprob_start is not None or call.top_logprobs > 0,
             call.logprob_start,
+            call.top_logprobs,
         )
     )
 
@@ -118,6 +124,7 @@ class _Meta(msgspec.Struct):
     cached_tokens: int | msgspec.UnsetType | None = msgspec.UNSET
     cached_tokens_details: Details | msgspec.UnsetType | None = msgspec.UNSET
     num_retractions: int | None = None
+    output_top_logprobs: list[list[tuple[float, int, str | None]] | None] | None = None
 
 
 class _Reply(msgspec.Struct):
@@ -153,7 +160,13 @@ def read_reply(body: bytes, started: float, ended: float) -> Answer:
         cached_tokens=None if cached is msgspec.UNSET else cached,
         split=details.split() if isinstance(details, Details) else None,
         retractions=meta.num_retractions or 0,
+        first_logprobs=_first(meta.output_top_logprobs),
     )
+
+
+def _first(top: list[list[tuple[float, int, str | None]] | None] | None) -> tuple[tuple[int, float], ...]:
+    """Of the first output: token and log probability."""
+    return tuple((token, value) for value, token, _ in top[0]) if top and top[0] else ()
 
 
 def _need(name: str, value: object) -> None:

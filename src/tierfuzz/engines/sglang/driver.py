@@ -13,9 +13,9 @@ from tierfuzz.engines.base import Capacities, Control, Launch, event_block, host
 from tierfuzz.engines.sglang.checks import differences
 from tierfuzz.engines.sglang.gpus import gpu_of, has_gpu
 from tierfuzz.engines.sglang.litter import shared_memory_files
-from tierfuzz.engines.sglang.model_folder import ModelShape, model_folder
 from tierfuzz.engines.sglang.options import ADMIN_KEY, TOPIC, Ports, SglangOptions, options_for
 from tierfuzz.engines.sglang.versions import DEFAULT_VERSION, traits_of, wire_of
+from tierfuzz.engines.sglang.weights import model_of
 from tierfuzz.errors import UsageError
 from tierfuzz.program import FleetConfig
 from tierfuzz.traits import Traits
@@ -79,7 +79,7 @@ class SglangDriver:
             raise UsageError(
                 f"--plant with engine {self.name}: faults can be planted in the simulated worker only"
             )
-        return options_for(config, worker, ports, model_folder(ModelShape()))
+        return options_for(config, worker, ports, model_of(config))
 
     def python(self, config: FleetConfig) -> str:
         """The interpreter that has the engine."""

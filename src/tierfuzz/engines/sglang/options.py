@@ -133,6 +133,7 @@ def options_for(config: FleetConfig, worker: int, ports: Ports, model: Path) -> 
         storage_threshold=config.storage_threshold,
         cuda_graphs=config.cuda_graphs,
         overlap=config.overlap,
+        load_format="auto" if config.weights == "random" else "dummy",
         seed=config.seed + worker,
         extra=config.extra_args,
     )
