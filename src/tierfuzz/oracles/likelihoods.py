@@ -1,5 +1,4 @@
-"""Contents by log probabilities: the same prompt has to make the same first output as likely, wherever its
-prefix comes from (reference 7.1)."""
+"""Contents by log probabilities: wherever a prefix comes from, the first output is as likely (7.1)."""
 
 from __future__ import annotations
 

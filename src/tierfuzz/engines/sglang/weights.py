@@ -1,5 +1,7 @@
-"""Random weights of normal scale, so that contents can be compared: made-up ones of the engine make every
-answer equal to the last bit, whatever the prefix (reference 7.1)."""
+"""Random weights of normal scale, so that contents can be compared.
+
+Those that the engine makes up make every answer equal to the last bit, whatever the prefix (reference 7.1).
+"""
 
 from __future__ import annotations
 
