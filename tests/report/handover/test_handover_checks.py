@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -26,7 +27,8 @@ SETUP = {
     "empty": True,
 }
 REPLY = {"prompt": 100, "cached": 48, "device": 16, "host": 32, "storage": 0, "outputs": [1, 2]}
-REPLY |= {"aborted": False, "claimed": (3, 1), "blocks": [1, 2, 3, 4], "pages": [1, 2, 3]}
+REPLY |= {"aborted": False, "claimed": (3, 1, 0), "blocks": [1, 2, 3, 4], "pages": [1, 2, 3]}
+REPLY |= {"usable": [1, 2, 3], "host_only": {2, 3}}
 VIEW = {"total_low": 3, "total_high": 3, "device_low": 1, "device_high": 1}
 LOADS = {"loads_low": 2, "loads_high": 2}
 
@@ -35,7 +37,8 @@ def run(**other: Any) -> Run:
     """A run in which op1 was answered with REPLY, changed by `other`, and "first" with the same outputs."""
     made = Run(SETUP, [None], [None])  # type: ignore[list-item]
     made.replies = {"op1": {**REPLY, **other}, "first": dict(REPLY)}
-    made.groups = [{"ids": ["op1"], "replies": [made.replies["op1"]], "told": {1, 2}, "loads": {2: 1, 3: 1}}]
+    group = {"told": {1, 2}, "left": set(other.get("left", ())), "loads": Counter({2: 1, 3: 1})}
+    made.groups = [{"ids": ["op1"], "replies": [made.replies["op1"]], **group}]
     made.levels = [{"locked device tokens": other.get("locked", 0.0)}]
     made.beyond = other.get("beyond", [])
     made.events = [object()]  # type: ignore[list-item]
@@ -52,6 +55,7 @@ FINE: list[tuple[str, dict[str, Any]]] = [
     ("ledger_accounting", VIEW),
     ("overlap_miss", {"stayed": 3}),
     ("overlap_excess", {"most": 3, "most_device": 1}),
+    ("host_unseen", {}),
     ("load_accounting", LOADS),
     ("insert_bound", {"sure": 2, "worker": 0}),
     ("storage_miss", {"own": 0}),
@@ -71,14 +75,15 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("split_sum", {"page": 16}, {"cached": 64}),
     ("split_sum", {"page": 16}, {"cached": 47, "host": 31}),
     ("content", {"first": "first"}, {"outputs": [1, 3]}),
-    ("ledger_accounting", VIEW, {"claimed": (2, 1)}),
-    ("ledger_accounting", VIEW, {"claimed": (3, 2)}),
-    ("overlap_miss", {"stayed": 4}, {}),
-    ("overlap_excess", {"most": 2, "most_device": 1}, {}),
-    ("overlap_excess", {"most": 3, "most_device": 0}, {}),
+    ("ledger_accounting", VIEW, {"claimed": (2, 1, 0)}),
+    ("ledger_accounting", VIEW, {"claimed": (3, 2, 0)}),
+    ("overlap_miss", {"stayed": 3}, {"cached": 32}),
+    ("overlap_excess", {"most": 2, "most_device": 1}, {"claimed": (2, 1, 0)}),
+    ("overlap_excess", {"most": 3, "most_device": 0}, {"claimed": (3, 0, 0)}),
+    ("host_unseen", {}, {"device": 48, "host": 0}),
     ("load_accounting", LOADS, {"host": 48}),
     ("insert_bound", {"sure": 3, "worker": 0}, {}),
-    ("storage_miss", {"own": 2}, {"storage": 16}),
+    ("storage_miss", {"own": 2}, {"storage": 16, "claimed": (1, 1, 2)}),
     ("storage_phantom", {"own": 0, "any_owner": 0}, {"storage": 16}),
     ("namespace_leak", {"own": 0, "any_owner": 2, "threshold": 32}, {"storage": 32}),
     ("storage_below_threshold", {"threshold": 32}, {"storage": 16}),
@@ -109,13 +114,32 @@ def test_every_check_is_tried_both_ways() -> None:
 
 def test_an_interval_of_the_accusation_leaves_room() -> None:
     wide = {**VIEW, "total_high": 4, "device_high": 2}
-    assert checks.ledger_accounting(run(claimed=(4, 2)), "op1", wide) == ""
-    assert checks.ledger_accounting(run(claimed=(5, 2)), "op1", wide)
+    assert checks.ledger_accounting(run(claimed=(4, 2, 0)), "op1", wide) == ""
+    assert checks.ledger_accounting(run(claimed=(5, 2, 0)), "op1", wide)
+
+
+def test_what_events_say_now_counts_as_well_as_the_accusation() -> None:
+    assert checks.overlap_miss(run(), "op1", {"stayed": 9}) == ""
+    assert checks.overlap_miss(run(cached=32, left=[3]), "op1", {"stayed": 3}) == ""
+    assert checks.overlap_excess(run(), "op1", {"most": 0, "most_device": 0}) == ""
+    assert checks.storage_miss(run(storage=16, claimed=(1, 1, 1)), "op1", {"own": 2}) == ""
+    never = {"own": 0, "any_owner": 0}
+    assert checks.storage_phantom(run(storage=16, claimed=(1, 1, 1)), "op1", never) == ""
+    assert checks.storage_phantom(run(storage=16, left=[2]), "op1", never) == ""
+    assert checks.storage_phantom(run(storage=16, claimed=None), "op1", never)
+
+
+def test_a_page_that_one_of_them_computed_anew_is_not_missed() -> None:
+    made = run(device=48, host=0)
+    made.groups[0]["replies"].append({**REPLY, "cached": 16, "device": 16, "host": 0})
+    assert checks.host_unseen(made, "op1", {}) == ""
+    with pytest.raises(Undecided, match="no events"):
+        checks.host_unseen(run(claimed=None), "op1", {})
 
 
 def test_pages_computed_anew_are_no_loads() -> None:
     made = run()
-    made.groups[0]["loads"] = {2: 1, 3: 1, 4: 1}  # block 4 is behind the 48 cached tokens
+    made.groups[0]["loads"] = Counter([2, 3, 4])  # block 4 is behind the 48 cached tokens
     assert checks.load_accounting(made, "op1", LOADS) == ""
     made.setup = {**SETUP, "silent_revival": True}
     assert checks.load_accounting(made, "op1", LOADS)

@@ -15,8 +15,9 @@ KEYS = ("block_hashes", "parent_block_hash", "token_ids", "block_size", "lora_id
 
 
 class Book:
-    """`odd`: (oracle, text) of what does not fit; `told`: blocks that events have named lately; `loads`:
-    blocks stored on device while host had them; `names`: what to call a block."""
+    """`odd`: (oracle, text) of what does not fit; `told`: blocks that events have named lately; `left`: those
+    that were held nowhere since; `loads`: blocks stored on device while host had them; `written`: blocks that
+    were on host at some time, and so are in storage; `names`: what to call a block."""
 
     def __init__(self, setup: dict[str, Any]) -> None:
         self.setup = setup
@@ -25,6 +26,8 @@ class Book:
         self.owners: dict[int, set[str]] = {}
         self.odd: list[tuple[str, str]] = []
         self.told: set[int] = set()
+        self.left: set[int] = set()
+        self.written: set[int] = set()
         self.loads: Counter[int] = Counter()
         self.strangers: set[int] = set()
         self.doubled: set[int] = set()  # had two copies in a tier: whose, events do not say
@@ -106,6 +109,7 @@ class Book:
         if tier == "host":
             self._judge_order(seq, blocks)
             self.dropped.difference_update(blocks)
+            self.written.update(blocks)
         if tier == "device":
             self.loads.update(block for block in blocks if self.on("host", block))
             self.strangers.update(block for block in blocks if block not in self.names and self.ours(block))
@@ -131,6 +135,7 @@ class Book:
             self.odd.append(("unmatched-removal", f"batch {seq}: {self.text(absent)} was not in {tier}"))
         for block in blocks:
             copies[block] = max(0, copies[block] - 1)
+            self.left.update([] if self.held(block) else [block])
             if tier == "device":
                 self.hits.pop(block, None)
                 if not self.on("host", block):

@@ -56,12 +56,10 @@ class Program(Run):
         """Requests together on one worker, and what came of them."""
         made = [{**call, "tokens": self.tokens(call["prompt"]), "rid": call["id"]} for call in calls]
         self._make_room(index, sum(len(call["tokens"]) + call["outputs"] for call in made))
-        book, before = self.books[index], []
-        for call in made:
-            blocks = page_hashes(call["tokens"], self.setup["page"], call.get("seed", ""))
-            before.append((blocks, self._before(index, call, blocks)))
-            book.name(call["id"], call.get("namespace") or "", blocks)
-        book.told, book.loads, book.newest = set(), Counter(), []
+        book, before = self.books[index], [self._before(index, call) for call in made]
+        for call, known in zip(made, before, strict=True):
+            book.name(call["id"], call.get("namespace") or "", known["pages"])
+        book.told, book.left, book.loads, book.newest = set(), set(), Counter(), []
         worker = self.workers[index]
         alone = len(made) == 1 and made[0].get("abort_after_s") is None
         replies = [worker.generate(made[0])] if alone else worker.together(made)
@@ -69,25 +67,32 @@ class Program(Run):
         for call, seen in zip(made, replies, strict=True):
             _say(call, seen)
         self.pull(index)
-        for call, (blocks, claimed), seen in zip(made, before, replies, strict=True):
-            self._received(index, call, blocks, {**seen, "claimed": claimed, "pages": blocks})
-        ids = [call["id"] for call in made]
+        for call, known, seen in zip(made, before, replies, strict=True):
+            self._received(index, call, {**seen, **known})
         if len(made) == 1 and not replies[0].get("aborted", True):
-            book.newest = before[0][0]
+            book.newest = before[0]["pages"]
+        ids = [call["id"] for call in made]
         good = [self.replies[name] for name in ids if self.replies[name].get("prompt") is not None]
-        self.groups.append({"ids": ids, "replies": good, "told": book.told, "loads": book.loads})
+        group = {"told": book.told, "left": book.left, "loads": book.loads}
+        self.groups.append({"ids": ids, "replies": good, **group})
 
-    def _before(self, index: int, call: Step, blocks: list[int]) -> tuple[int, int] | None:
-        """Leading pages that events claim to be held at all, and on device, of those a match may use."""
+    def _before(self, index: int, call: Step) -> Reply:
+        """Its pages, those that a match may use, and what events claim of them: how many leading ones are
+        held, on device, and behind the held ones in storage; which are on host only."""
+        pages = page_hashes(call["tokens"], self.setup["page"], call.get("seed", ""))
         if not self.events[index]:
-            return None
+            return {"pages": pages, "claimed": None}
         last = len(call["tokens"]) - 1
         if call.get("logprob_start") is not None:
             last = min(last, max(0, call["logprob_start"]))
-        usable, book = blocks[: last // self.setup["page"]], self.books[index]
-        return leading(book.held(b) for b in usable), leading(book.on("device", b) for b in usable)
+        usable, book = pages[: last // self.setup["page"]], self.books[index]
+        held = leading(book.held(block) for block in usable)
+        stored = leading(block in book.written for block in usable[held:])
+        host = {b for b in usable if book.on("host", b) and not book.on("device", b) and not book.doubtful(b)}
+        claimed = (held, leading(book.on("device", block) for block in usable), stored)
+        return {"pages": pages, "usable": usable, "claimed": claimed, "host_only": host}
 
-    def _received(self, index: int, call: Step, blocks: list[int], seen: Reply) -> None:
+    def _received(self, index: int, call: Step, seen: Reply) -> None:
         book = self.books[index]
         self.replies[call["id"]], self.expected[call["id"]] = seen, call
         self.prompts[call["id"]] = call["tokens"]
@@ -102,7 +107,7 @@ class Program(Run):
             served = seen["blocks"][seen["cached"] // self.setup["page"] :]
             book.revived.update(b for b in served if book.on("host", b) and not book.on("device", b))
         if not seen["aborted"]:
-            book.completed(blocks)
+            book.completed(seen["pages"])
 
     def _make_room(self, index: int, tokens: int) -> None:
         """Held copies pin device pages: let them land before requests would wait for ever."""
