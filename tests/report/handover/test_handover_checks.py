@@ -129,6 +129,16 @@ def test_what_events_say_now_counts_as_well_as_the_accusation() -> None:
     assert checks.storage_phantom(run(storage=16, claimed=None), "op1", never)
 
 
+def test_under_selective_only_announced_copies_must_be_there() -> None:
+    made = run(device=0, host=48)
+    assert checks.prefix_miss(made, "op1", {"held": 64})
+    made.setup = {**SETUP, "policy": "write_through_selective"}
+    assert checks.prefix_miss(made, "op1", {"held": 64}) == ""
+    assert checks.host_miss(made, "op1", {"host_only": 64}) == ""
+    made.replies["op1"]["claimed"] = (4, 0, 0)
+    assert checks.host_miss(made, "op1", {"host_only": 64})
+
+
 def test_a_page_that_one_of_them_computed_anew_is_not_missed() -> None:
     made = run(device=48, host=0)
     made.groups[0]["replies"].append({**REPLY, "cached": 16, "device": 16, "host": 0})

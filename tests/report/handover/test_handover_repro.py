@@ -74,6 +74,8 @@ def test_every_name_of_the_script_is_defined_in_it(tmp_path: Path) -> None:
 
 def test_only_the_checks_that_it_needs_are_in_it() -> None:
     assert functions(script("host-miss")) & set(check_names()) == {"host_miss"}
+    assert "announced" in functions(script("prefix-miss"))
+    assert "announced" not in functions(script("content"))
     assert functions(script("clear-scope")) & set(check_names()) == {"clear_scope", "phantom_hit"}
     assert functions(script("duplicate-store")) & set(check_names()) == set()
     assert functions(script("never-heard-of")) & set(check_names()) == {FALLBACK}

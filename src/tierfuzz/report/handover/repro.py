@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from importlib.resources import files
 from typing import Any
 
@@ -15,6 +15,7 @@ from tierfuzz.verdict import Verdict
 PARTS = ("worker", "events", "book", "run", "operations")
 LAST_PART = "main"
 CHECKS = "checks"
+CALLED = {"clear_scope": "phantom_hit", "host_miss": "announced", "prefix_miss": "announced"}
 HEAD = '''#!/usr/bin/env python3
 """{title}
 
@@ -46,9 +47,9 @@ if __name__ == "__main__":
 def repro_text(program: Program, verdicts: Sequence[Verdict], evidence: Evidence) -> str:
     """The script. Only the checks that it needs are in it."""
     accused = accusations(program, verdicts, check_names())
-    needed = sorted({check["by"] for check in accused} & set(check_names()) | _called(accused))
+    needed = sorted({check["by"] for check in accused} & set(check_names()))
     setup = setup_of(program, verdicts)
-    imports, bodies = _joined(needed)
+    imports, bodies = _joined({*needed, *_called(accused)})
     data = DATA.format(
         page=program.fleet.page_size,
         setup=_mapping(setup),
@@ -60,8 +61,8 @@ def repro_text(program: Program, verdicts: Sequence[Verdict], evidence: Evidence
 
 
 def _called(accused: list[dict[str, Any]]) -> set[str]:
-    """One check is made of another."""
-    return {"phantom_hit"} if any(check["by"] == "clear_scope" for check in accused) else set()
+    """Functions that the checks are made of."""
+    return {CALLED[check["by"]] for check in accused if check["by"] in CALLED}
 
 
 def _mapping(values: dict[str, Any]) -> str:
@@ -90,12 +91,15 @@ def source_of(part: str) -> str:
 def check_names() -> tuple[str, ...]:
     """Functions of the part `checks`: slugs of oracles with underscores, and the fallback."""
     tree = ast.parse(source_of(CHECKS))
-    names = tuple(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    names = tuple(
+        node.name for node in functions if [arg.arg for arg in node.args.args][1:] == ["at", "facts"]
+    )
     assert FALLBACK in names
     return names
 
 
-def _joined(checks: Sequence[str]) -> tuple[str, str]:
+def _joined(checks: Set[str]) -> tuple[str, str]:
     """Imports of all parts, sorted, and their bodies in order."""
     sources = [source_of(part) for part in (*PARTS, CHECKS, LAST_PART)]
     imports: set[str] = set()
@@ -108,7 +112,7 @@ def _joined(checks: Sequence[str]) -> tuple[str, str]:
     return _import_block(imports), "".join(f"\n\n# {'-' * 90}\n{body}" for body in bodies)
 
 
-def _body(source: str, tree: ast.Module, only: Sequence[str] | None) -> str:
+def _body(source: str, tree: ast.Module, only: Set[str] | None) -> str:
     """Everything below the imports, as it is written, comments too; of `only` these functions."""
     lines = source.splitlines()
     last = max((node.end_lineno or 0 for node in tree.body if _is_import(node)), default=0)

@@ -10,20 +10,29 @@ from __future__ import annotations
 from typing import Any
 
 from tierfuzz.report.handover.script.run import Run, Undecided
+from tierfuzz.report.handover.script.worker import Reply
 
 Facts = dict[str, Any]
 
 
+def announced(run: Run, seen: Reply, least: int) -> int:
+    """Under selective the policy says only of announced copies that they must be there."""
+    if run.setup["policy"] != "write_through_selective" or seen["claimed"] is None:
+        return least
+    return min(least, int(seen["claimed"][0]) * int(run.setup["page"]))
+
+
 def host_miss(run: Run, at: str, facts: Facts) -> str:
-    seen, least = run.reply(at), facts["host_only"]
+    seen = run.reply(at)
+    least = announced(run, seen, facts["host_only"])
     ok = seen["device"] == 0 and seen["host"] >= least
     told = f"device {seen['device']}, host {seen['host']} tokens; expected device 0, host at least {least}"
     return "" if ok else told
 
 
 def prefix_miss(run: Run, at: str, facts: Facts) -> str:
-    cached = run.reply(at)["cached"]
-    return "" if cached >= facts["held"] else f"cached {cached} tokens; {facts['held']} must still be held"
+    cached, least = run.reply(at)["cached"], announced(run, run.reply(at), facts["held"])
+    return "" if cached >= least else f"cached {cached} tokens; {least} must still be held"
 
 
 def phantom_hit(run: Run, at: str, facts: Facts) -> str:
