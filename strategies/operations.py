@@ -110,6 +110,11 @@ def fill(fleet: FleetConfig, name: str, draw: FillDraw) -> Fill:
     return Fill(name, worker % fleet.workers, f"f-{name}", share, prompt_share, outputs)
 
 
+def fill_host(fleet: FleetConfig, name: str, worker: int) -> Fill:
+    """Traffic that turns host and device of one worker over."""
+    return Fill(name, worker, f"f-{name}", share=fleet.host_ratio + 1)
+
+
 def again(generate: Generate, name: str, role: Role) -> Generate:
     """The same prompt, namespace and outputs under another id and role."""
     return Generate(name, generate.worker, generate.prompt, generate.outputs, role, generate.namespace)

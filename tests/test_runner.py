@@ -162,6 +162,19 @@ def test_held_copies_are_released_before_requests_would_wait_for_ever(sim_fleet:
     assert runner.reach["held-copies"] >= 1
 
 
+def test_copies_that_have_not_landed_are_not_held_as_well(tmp_path: Path) -> None:
+    config = FleetConfig(workers=1, ack_delay_ms=200.0)
+    with Fleet(config, tmp_path) as fleet:
+        runner = Runner(fleet)
+        runner.reset()
+        runner.apply(Generate("a", 0, A, 2))
+        runner.apply(Hold("h", 0))
+        metrics = fleet.workers[0].client.metrics()
+        evictable, free = metrics["sglang:kv_evictable_tokens"], metrics["sglang:kv_available_tokens"]
+        assert free + evictable == config.device_tokens, "nothing is pinned"
+        assert runner.finish() == []
+
+
 def test_rest_is_not_claimed_while_copies_are_held(sim_fleet: Fleet) -> None:
     runner = Runner(sim_fleet)
     runner.reset()

@@ -34,6 +34,17 @@ class StorageRules:
             self.apply(ops.again(request, self.name(), "repeat"))
 
     @precondition(lambda self: self.sent and self.config.storage_threshold)
+    @rule(pick=ops.PICKS)
+    def come_back_from_storage(self, pick: int) -> None:
+        """Turn device and host over, so that an earlier prompt is left in storage only, and ask for it.
+
+        Unlike after a flush, nothing was announced as cleared.
+        """
+        victim = ops.picked(self.sent, pick)
+        self.apply(ops.fill_host(self.config, self.name(), victim.worker))
+        self.apply(ops.again(victim, self.name(), "repeat"))
+
+    @precondition(lambda self: self.sent and self.config.storage_threshold)
     @rule(draws=ops.REFETCHES)
     def refetch(self, draws: list[ops.RefetchDraw]) -> None:
         """Empty device and host, then bring earlier prompts back from storage, together, some in vain."""

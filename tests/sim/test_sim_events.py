@@ -224,6 +224,25 @@ def test_faults_of_the_publisher_reach_the_sockets(plant: str) -> None:
             msgspec.msgpack.decode(frames[6][2])
 
 
+def test_a_replay_that_is_cut_off_has_no_end_mark() -> None:
+    with running("--sim-plant=replay-truncated") as sim, sim.context.socket(zmq.DEALER) as reader:
+        for _ in range(9):
+            assert sim.flush() == 200
+        reader.connect(sim.replay)
+        reader.send_multipart([b"", (0).to_bytes(8, "big")])
+        seen = []
+        for _ in range(8):
+            assert reader.poll(int(BOUND_S * 1000))
+            seen.append(int.from_bytes(reader.recv_multipart()[1], "big"))
+        assert seen == list(range(8))
+        reader.send_multipart([b"", (9).to_bytes(8, "big")])  # a short one is whole
+        assert reader.poll(int(BOUND_S * 1000))
+        assert [int.from_bytes(reader.recv_multipart()[1], "big"), reader.recv_multipart()[1]] == [
+            9,
+            b"\xff" * 8,
+        ]
+
+
 def test_batches_may_trail_the_reply_but_never_change_order() -> None:
     with running("--sim-publish-delay-ms=40", "--sim-seed=3") as sim:
         for stream in "abcdef":

@@ -80,6 +80,13 @@ def test_server_info_has_the_recorded_keys_and_values(sim: Sim) -> None:
     assert found["sim"]["profile"] == "default"
 
 
+def test_events_are_cut_at_the_advertised_size_unless_a_fault_says_otherwise(sim: Sim) -> None:
+    assert sim.http.get("/server_info").json()["kv_events"]["block_size"] == PAGE
+    with running("--sim-plant=half-size-advertised") as ill:
+        found = ill.http.get("/server_info").json()
+        assert (found["page_size"], found["kv_events"]["block_size"]) == (PAGE, PAGE // 2)
+
+
 def test_the_newer_profile_shows_its_version_and_replay_port() -> None:
     with running("--sim-profile=sglang-0.5.23") as newer:
         found = newer.http.get("/server_info").json()

@@ -169,3 +169,10 @@ def test_what_is_drawn_is_a_program_on_disk(
     path = tmp_path_factory.getbasetemp() / "drawn.json"
     path.write_bytes(dump_program(Program(fleet, made)))
     assert load_program(path) == Program(fleet, made)
+
+
+@given(FLEETS)
+def test_a_filler_of_the_host_turns_host_and_device_over(fleet: FleetConfig) -> None:
+    filler = ops.fill_host(fleet, "op9", 1)
+    assert (filler.worker, filler.stream) == (1, "f-op9")
+    assert filler.share * fleet.device_tokens >= fleet.host_tokens

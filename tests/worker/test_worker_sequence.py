@@ -277,3 +277,29 @@ def test_no_stream_of_numbers_breaks_it(messages: list[tuple[int, bytes]]) -> No
         assert not bench.sequencer.unclear
     told = len(bench.found) + bench.sequencer.counts["duplicates"] + len(bench.taken())
     assert told >= len(messages)
+
+
+@pytest.mark.parametrize(
+    ("replay", "found"),
+    [
+        (stream(5), []),
+        (stream(5, first=2), []),  # what is older than the buffer is forgotten in good faith
+        ([], []),
+        (stream(7), []),  # newer ones are on their way
+        ([*stream(2), *stream(5, first=3)], ["batch 2 came, and a replay skips it"]),
+        ([*stream(4), (4, b"other")], ["batch 4 has another content in a replay"]),
+    ],
+)
+def test_a_replay_that_is_not_what_came_is_told(replay: list[tuple[int, bytes]], found: list[str]) -> None:
+    bench = Bench()
+    bench.live(*stream(5))
+    assert bench.sequencer.altered(arrivals(replay, 2.0)) == found
+    assert bench.found == []
+
+
+def test_a_batch_that_never_came_is_not_missed_a_second_time() -> None:
+    bench = Bench()
+    bench.live((0, b"a0"), (2, b"a2"))
+    bench.replay((0, b"a0"), (2, b"a2"))
+    assert bench.found == ["sequence-gap"]
+    assert bench.sequencer.altered(arrivals([(0, b"a0"), (2, b"a2")], 2.0)) == []

@@ -208,6 +208,37 @@ def test_a_replay_without_an_end_is_truncated_and_the_live_order_believed(
     assert slugs(subscriber) == ["replay-truncated"]
 
 
+def test_an_audit_asks_for_all_since_the_mark_and_finds_nothing_wrong_with_a_good_memory(both: Both) -> None:
+    publisher, subscriber = both
+    publisher.publish(3)
+    drained(subscriber, 3)
+    subscriber.mark()
+    publisher.publish(2)
+    drained(subscriber, 2)
+    for first in (3, 5):
+        subscriber.audit(BOUND_S)
+        assert publisher.asked[-1] == first
+    assert slugs(subscriber) == []
+    assert subscriber.drain() == []
+
+
+def test_an_audit_finds_a_memory_that_is_not_what_was_sent(both: Both) -> None:
+    publisher, subscriber = both
+    publisher.publish(4)
+    drained(subscriber, 4)
+    publisher.buffer[1:3] = [(2, publisher.buffer[3][1])]
+    subscriber.audit(BOUND_S)
+    assert [finding.detail for finding in subscriber.take_findings()] == [
+        "batch 1 came, and a replay skips it",
+        "batch 2 has another content in a replay",
+    ]
+    publisher.endless = True
+    publisher.publish(1)
+    drained(subscriber, 1)
+    subscriber.audit(0.1)
+    assert slugs(subscriber) == ["replay-truncated"]
+
+
 def test_a_silent_replay_is_truncated_and_late_answers_do_no_harm(both: Both) -> None:
     publisher, subscriber = both
     publisher.publish(3)

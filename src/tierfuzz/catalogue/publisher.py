@@ -8,7 +8,7 @@ from tierfuzz.catalogue.case import Case
 from tierfuzz.program import FleetConfig
 
 # A host pool that is soon turned over: pages are left in storage alone without a flush.
-_STORAGE = FleetConfig(workers=1, host_ratio=1.25, storage_threshold=32)
+_STORAGE = FleetConfig(workers=1, device_tokens=512, host_ratio=1.25, storage_threshold=16)
 _STORAGE_EVENTS = replace(_STORAGE, extra_args=("--sim-rule", "storage_events=true"))
 _SLOW_ACKS = FleetConfig(workers=1, host_ratio=3.0, ack_delay_ms=60.0)
 

@@ -54,7 +54,11 @@ _ALL = (
     Oracle("missing-medium", Scope.ALWAYS, "A store or removal names no medium, so its tier is a guess."),
     Oracle("unknown-medium", Scope.ALWAYS, "A store or removal names a medium that no engine uses."),
     Oracle("malformed-event", Scope.ALWAYS, "A message of the event socket could not be read."),
-    Oracle("sequence-gap", Scope.ALWAYS, "Event batches are missing and no replay has them."),
+    Oracle(
+        "sequence-gap",
+        Scope.ALWAYS,
+        "Event batches are missing and no replay has them, or a replay is cut off or not what came.",
+    ),
     Oracle(
         "advertised-size",
         Scope.ALWAYS,
