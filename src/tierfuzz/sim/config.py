@@ -102,6 +102,7 @@ class SimOptions:
     step_delay_ms: float = 0.0
     publish_delay_ms: float = 0.0
     output_reserve: int = 4096
+    ranks: int = 1
     seed: int = 0
     ignored: tuple[tuple[str, object], ...] = ()
 

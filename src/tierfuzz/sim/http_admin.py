@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
@@ -61,7 +62,8 @@ class AdminEndpoints:
         if not 0 <= timeout < float("inf"):
             raise Refused(f"timeout {text!r}: expected seconds, 0 or more")
         try:
-            flushed = await self._worker.scheduler.flush(timeout)
+            flushes = [rank.scheduler.flush(timeout) for rank in self._worker.ranks]
+            flushed, *_ = await asyncio.gather(*flushes)  # the answer is that of rank 0 only (2.3)
         except Stopping:
             raise Refused(STOPPING, 503) from None
         if flushed:
@@ -72,14 +74,16 @@ class AdminEndpoints:
         """/abort_request: 200 also for names that nobody knows."""
         body = await _body(request, AbortBody)
         if body.abort_all:
-            self._worker.scheduler.abort_all()
+            for rank in self._worker.ranks:
+                rank.scheduler.abort_all()
         else:
-            self._worker.scheduler.abort(body.rid)
+            for rank in self._worker.ranks:
+                rank.scheduler.abort(body.rid)
         return Response(status_code=200)
 
     async def health_generate(self, request: Request) -> Response:
         """/health_generate: one real token, unless busy; with pages of 1 or 2 tokens it is cached."""
-        if self._worker.scheduler.idle:
+        if self._worker.idle:
             call = Call((0,), 1, rid=f"{HEALTH_RID}_{self._worker.clock.monotonic()}")
             await self._serving.serve([self._serving.request(call)], request.receive)
         return Response(status_code=200)
@@ -87,11 +91,9 @@ class AdminEndpoints:
     async def control(self, request: Request) -> Response:
         """POST /sim/control {"copies": "hold" | "release"}: whether copies between tiers may land."""
         body = await _body(request, ControlBody)
-        if body.copies == "hold":
-            self._worker.scheduler.hold()
-        else:
-            self._worker.scheduler.release()
-        pending = len(self._worker.engine.copies)
+        for rank in self._worker.ranks:
+            (rank.scheduler.hold if body.copies == "hold" else rank.scheduler.release)()
+        pending = sum(len(rank.engine.copies) for rank in self._worker.ranks)
         return json_response({"copies": body.copies, "pending": pending})
 
     # storage at run time ---------------------------------------------------------------------------
@@ -160,12 +162,12 @@ class AdminEndpoints:
             raise Refused("expected the header Authorization: Bearer ADMIN_API_KEY", 401)
 
     def _need_idle(self, what: str) -> None:
-        engine = self._worker.engine
-        if not self._worker.scheduler.idle:
-            waiting, running = len(engine.waiting), len(engine.live())
+        if not self._worker.idle:
+            levels = [rank.engine.gauges() for rank in self._worker.ranks]
             raise Refused(
-                f"Reject {what}: scheduler is not idle. #queue-req={waiting} #running-req={running} "
-                f"#pending-copies={len(engine.copies)}"
+                f"Reject {what}: scheduler is not idle. #queue-req={sum(one.waiting for one in levels)} "
+                f"#running-req={sum(one.running for one in levels)} "
+                f"#pending-copies={sum(one.pending_copies for one in levels)}"
             )
 
 

@@ -47,6 +47,13 @@ class GenerateBody(msgspec.Struct):
     cache_salt: str | None = None
     return_logprob: bool = False
     logprob_start_len: int | None = None
+    routed_dp_rank: int | None = None
+    data_parallel_rank: int | None = None  # the older name of it
+
+    @property
+    def rank(self) -> int | None:
+        """The rank that is asked for, or None for any."""
+        return self.routed_dp_rank if self.routed_dp_rank is not None else self.data_parallel_rank
 
 
 class Generate:
@@ -68,7 +75,7 @@ class Generate:
                 raise Refused("stream with several prompts: expected one prompt a streamed request")
             await send_events(send, self._stream(body, requests[0], receive), _error)
             return
-        served = await self._serving.serve(requests, receive)
+        served = await self._serving.serve(requests, receive, body.rank)
         replies = [self._reply(body, *both) for both in zip(requests, served, strict=True)]
         await answer(send, 200, encode(replies if batched else replies[0]))
 
@@ -76,7 +83,7 @@ class Generate:
         self, body: GenerateBody, request: Request, receive: Receive
     ) -> AsyncGenerator[dict[str, Any], None]:
         """Each chunk repeats the outputs so far."""
-        async for served in self._serving.stream(request, receive):
+        async for served in self._serving.stream(request, receive, body.rank):
             yield self._reply(body, request, served)
 
     def _request(self, body: GenerateBody, tokens: tuple[int, ...], index: int, batched: bool) -> Request:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from tierfuzz.sim.asgi import json_response
 from tierfuzz.sim.metrics import CONTENT_TYPE, metrics_text
+from tierfuzz.sim.rank import Rank
 from tierfuzz.sim.state import SimWorker
 
 
@@ -24,7 +25,7 @@ def event_descriptor(worker: SimWorker) -> dict[str, Any] | None:
         "endpoint_port_base": int(worker.publisher.endpoint.rpartition(":")[2]),
         "topic": config.topic,
         "block_size": worker.publisher.advertise(worker.options.page_size),
-        "dp_size": 1,
+        "dp_size": worker.options.ranks,
     }
     if worker.engine.rules.unified and worker.publisher.replay_endpoint is not None:
         found["replay_endpoint_port_base"] = int(worker.publisher.replay_endpoint.rpartition(":")[2])
@@ -88,6 +89,20 @@ def _own(worker: SimWorker) -> dict[str, Any]:
     }
 
 
+def _load(rank: Rank) -> dict[str, Any]:
+    levels = rank.engine.gauges()
+    used = levels.device_total - levels.device_free - levels.device_evictable
+    return {
+        "dp_rank": rank.number,
+        "num_running_reqs": levels.running,
+        "num_waiting_reqs": levels.waiting,
+        "num_total_reqs": levels.running + levels.waiting,
+        "num_used_tokens": used,
+        "max_total_num_tokens": levels.device_total,
+        "token_usage": used / levels.device_total,
+    }
+
+
 class InfoEndpoints:
     """GET endpoints that change nothing."""
 
@@ -121,20 +136,12 @@ class InfoEndpoints:
 
     async def loads(self, _: Request) -> Response:
         """/v1/loads: nothing about the host tier, as in the engine."""
-        levels = self._worker.engine.gauges()
-        used = levels.device_total - levels.device_free - levels.device_evictable
-        load = {
-            "dp_rank": 0,
-            "num_running_reqs": levels.running,
-            "num_waiting_reqs": levels.waiting,
-            "num_total_reqs": levels.running + levels.waiting,
-            "num_used_tokens": used,
-            "max_total_num_tokens": levels.device_total,
-            "token_usage": used / levels.device_total,
-        }
-        total = {key: load[key] for key in ("num_running_reqs", "num_waiting_reqs", "num_total_reqs")}
+        loads = [_load(rank) for rank in self._worker.ranks]
+        counts = ("num_running_reqs", "num_waiting_reqs", "num_total_reqs")
+        total = {key: sum(load[key] for load in loads) for key in counts}
         stamp = self._worker.clock.wall()
-        return json_response({"timestamp": stamp, "dp_rank_count": 1, "loads": [load], "aggregate": total})
+        found = {"timestamp": stamp, "dp_rank_count": len(loads), "loads": loads, "aggregate": total}
+        return json_response(found)
 
     async def metrics(self, _: Request) -> Response:
         """/metrics."""

@@ -17,6 +17,7 @@ import uvicorn
 from tierfuzz.errors import EnvironmentFailure, ExitCode
 from tierfuzz.sim.app import build_app
 from tierfuzz.sim.config import SimOptions
+from tierfuzz.sim.rank import Rank
 from tierfuzz.sim.state import SimWorker
 
 READY = "tierfuzz sim ready"
@@ -48,7 +49,8 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Fail what is open, then end as usual."""
-        self._worker.scheduler.stop()
+        for rank in self._worker.ranks:
+            rank.scheduler.stop()
         await super().shutdown(sockets)
 
     def request_exit(self, number: int, frame: FrameType | None) -> None:
@@ -76,15 +78,21 @@ async def _serve(options: SimOptions, listener: socket.socket) -> None:
     # uvicorn raises a signal again once it has ended; without these handlers it would kill the process.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, server.request_exit)
-    if worker.publisher is not None:
-        worker.publisher.start()
-    loop = asyncio.get_running_loop().create_task(worker.scheduler.run())
-    loop.add_done_callback(_crash)
+    loops = [_run(rank) for rank in worker.ranks]
     try:
         await server.serve(sockets=[listener])
     finally:
-        loop.cancel()
+        for loop in loops:
+            loop.cancel()
         worker.close()
+
+
+def _run(rank: Rank) -> asyncio.Task[None]:
+    if rank.publisher is not None:
+        rank.publisher.start()
+    loop = asyncio.get_running_loop().create_task(rank.scheduler.run())
+    loop.add_done_callback(_crash)
+    return loop
 
 
 def _crash(loop: asyncio.Task[None]) -> None:

@@ -23,14 +23,23 @@ def metrics_text(worker: SimWorker) -> str:
     }
     cache = {"cache_type": "UnifiedRadixCache" if worker.engine.rules.unified else "HiRadixCache"}
     lines: list[str] = []
-    for metric, text, value in _gauges(worker.engine.gauges()):
-        lines += _family(metric, "gauge", text, scheduler, [("", {}, value)])
+    levels = [list(_gauges(rank.engine.gauges())) for rank in worker.ranks]
+    for ranks in zip(*levels, strict=True):
+        metric, text, _ = ranks[0]
+        lines += _family(metric, "gauge", text, scheduler, _of_ranks([value for *_, value in ranks]))
     for metric, kind, text, samples in _cache_counters(worker):
         lines += _family(metric, kind, text, cache, samples)
     model = {"engine_type": "unified", "model_name": name}
     for metric, text, samples in _token_counters(worker):
         lines += _family(metric, "counter", text, model, samples)
     return "\n".join(lines) + "\n"
+
+
+def _of_ranks(values: list[float]) -> list[Sample]:
+    """One sample a rank; a lone one has no label for it."""
+    if len(values) == 1:
+        return [("", {}, values[0])]
+    return [("", {"dp_rank": str(rank)}, value) for rank, value in enumerate(values)]
 
 
 def _gauges(levels: Gauges) -> Iterable[tuple[str, str, float]]:
@@ -49,7 +58,7 @@ def _gauges(levels: Gauges) -> Iterable[tuple[str, str, float]]:
 
 
 def _cache_counters(worker: SimWorker) -> Iterable[tuple[str, str, str, list[Sample]]]:
-    count = worker.engine.counters
+    count = worker.counters
     yield (
         "evicted_tokens_total",
         "counter",
@@ -73,7 +82,7 @@ def _cache_counters(worker: SimWorker) -> Iterable[tuple[str, str, str, list[Sam
 
 
 def _token_counters(worker: SimWorker) -> Iterable[tuple[str, str, list[Sample]]]:
-    count = worker.engine.counters
+    count = worker.counters
     tiers = {"device": "device", "host": "host", "storage": f"storage_{STORAGE_CLASS}"}
     cached = {source: count[f"cached_{tier}_tokens"] for tier, source in tiers.items()}
     found: list[Sample] = [("", {"cache_source": source}, value) for source, value in cached.items() if value]
@@ -81,7 +90,7 @@ def _token_counters(worker: SimWorker) -> Iterable[tuple[str, str, list[Sample]]
     modes = {
         "prefill_compute": count["prefill_tokens"],
         "prefill_cache": sum(cached.values()),
-        "decode": worker.scheduler.decoded_tokens,
+        "decode": sum(rank.scheduler.decoded_tokens for rank in worker.ranks),
     }
     yield (
         "realtime_tokens_total",

@@ -44,6 +44,14 @@ _ENGINE: tuple[_Decorator, ...] = (
     click.option("--kv-events-config", help='JSON with at least {"publisher":"zmq"}.'),
     click.option("--enable-cache-report", is_flag=True, help="Fills usage.prompt_tokens_details."),
     click.option("--enable-metrics", is_flag=True, help="Serves /metrics."),
+    click.option(
+        "--dp-size",
+        "--data-parallel-size",
+        "dp_size",
+        type=_COUNT,
+        default=1,
+        help="Ranks: caches of their own behind one HTTP port, events at base port + rank.",
+    ),
     click.option("--admin-api-key", help="Needed by /hicache/storage-backend."),
     click.option("--served-model-name", help="Default: the model path."),
 )

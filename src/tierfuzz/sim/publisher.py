@@ -27,8 +27,15 @@ class Publisher:
     """
 
     def __init__(
-        self, config: EventSocketConfig, wire: Wire, clock: Clock, rng: random.Random, delay_s: float = 0.0
+        self,
+        config: EventSocketConfig,
+        wire: Wire,
+        clock: Clock,
+        rng: random.Random,
+        delay_s: float = 0.0,
+        rank: int = 0,
     ) -> None:
+        self.rank = rank
         self._config = config
         self._wire = wire
         self._clock = clock
@@ -58,7 +65,7 @@ class Publisher:
 
     # sockets ---------------------------------------------------------------------------------------
     def _open_live(self) -> str:
-        endpoint = self._config.endpoint
+        endpoint = _of_rank(self._config.endpoint, self.rank)
         wildcard = any(mark in endpoint for mark in ("*", "::", "0.0.0.0"))
         bind = wildcard or endpoint.startswith(("ipc://", "inproc://"))
         if self._config.bind is not None:
@@ -73,7 +80,7 @@ class Publisher:
             return
         self._replay = self._context.socket(zmq.ROUTER)
         self._replay.set_hwm(0)  # a replay may be the whole buffer, and a ROUTER drops beyond its mark
-        self.replay_endpoint = _bind(self._replay, self._config.replay_endpoint)
+        self.replay_endpoint = _bind(self._replay, _of_rank(self._config.replay_endpoint, self.rank))
 
     # live ------------------------------------------------------------------------------------------
     def publish(self, events: Sequence[KvEvent]) -> None:
@@ -100,7 +107,7 @@ class Publisher:
             self._wait()
 
     def _leave(self, stamp: float, events: Sequence[KvEvent]) -> None:
-        batch = Batch(self._sequence, stamp, 0, tuple(events))
+        batch = Batch(self._sequence, stamp, self.rank, tuple(events))
         self._sequence += 1
         self.send(batch.seq, encode_batch(batch, self._wire))
 
@@ -142,6 +149,20 @@ class Publisher:
         if self._replay is not None:
             asyncio.get_running_loop().remove_reader(self._replay.fileno())
         self._context.destroy(linger=200)
+
+
+def _of_rank(endpoint: str, rank: int) -> str:
+    """The endpoint of a rank: its number is added to a port, or to the name inside a process (3.1)."""
+    if rank == 0 or endpoint.endswith(":0"):
+        return endpoint
+    if endpoint.startswith("inproc://"):
+        return f"{endpoint}_dp{rank}"
+    base, _, port = endpoint.rpartition(":")
+    if not endpoint.startswith("tcp://") or not port.isdigit():
+        raise UsageError(
+            f"event endpoint {endpoint!r}: expected tcp://HOST:PORT where there are several ranks"
+        )
+    return f"{base}:{int(port) + rank}"
 
 
 def _local(endpoint: str) -> str:

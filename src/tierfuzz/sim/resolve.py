@@ -60,6 +60,7 @@ def resolve(given: dict[str, Any]) -> SimOptions:
         step_delay_ms=given["sim_step_delay_ms"],
         publish_delay_ms=given["sim_publish_delay_ms"],
         output_reserve=given["sim_output_reserve"],
+        ranks=given["dp_size"],
         seed=given["sim_seed"],
         ignored=_ignored_values(given),
     )
@@ -97,6 +98,10 @@ def _check(given: dict[str, Any]) -> None:
     if tokens < page:
         raise UsageError(f"--max-total-tokens {tokens}: expected at least one page of {page}")
     check_storage(given["hicache_storage_backend"], given["storage_policy"])
+    if given["dp_size"] > 1 and given["hicache_storage_backend"]:
+        raise UsageError(
+            f"--dp-size {given['dp_size']} with storage: expected one rank; leave one of them out"
+        )
 
 
 def check_storage(backend: str | None, policy: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import uuid
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from starlette.types import Receive
 
 from tierfuzz.model.request import Reply, Request
 from tierfuzz.sim.asgi import Refused
-from tierfuzz.sim.loop import Stopping
+from tierfuzz.sim.loop import Scheduler, Stopping
 from tierfuzz.sim.state import SimWorker
 
 HANG_UP_CHECK_S = 0.5  # shorter requests are not watched: most of them never need it
@@ -46,7 +47,7 @@ class Serving:
 
     def __init__(self, worker: SimWorker) -> None:
         self._worker = worker
-        self._scheduler = worker.scheduler
+        self._turn = itertools.cycle(worker.ranks)
 
     def request(self, call: Call) -> Request:
         """The engine's request; Refused for one that it could never serve."""
@@ -58,7 +59,7 @@ class Serving:
         if call.logprob_start is not None and call.logprob_start > length:
             raise Refused(f"logprob_start_len {call.logprob_start}: the prompt has {length} tokens only")
         rid = call.rid or uuid.uuid4().hex
-        if self._scheduler.knows(rid):
+        if any(rank.scheduler.knows(rid) for rank in self._worker.ranks):
             raise Refused(f"rid {rid!r} is being served already; choose another")
         max_new = call.max_new if call.max_new is not None else self._room(length)
         request = Request(rid, call.tokens, max_new, call.namespace, call.logprob_start, call.forced)
@@ -70,26 +71,36 @@ class Serving:
         config = self._worker.engine.config
         return max(0, config.device_tokens - config.page_size - length - 1)
 
-    async def serve(self, requests: list[Request], receive: Receive) -> list[Served]:
-        """Serve requests of one call side by side; Refused while shutting down."""
-        start = self._worker.clock.monotonic()
+    def scheduler(self, rank: int | None) -> Scheduler:
+        """That of a rank, or of the next one in turn; Refused for a rank that there is not."""
+        if rank is None:
+            return next(self._turn).scheduler
+        if not 0 <= rank < len(self._worker.ranks):
+            raise Refused(f"rank {rank}: the worker has ranks 0 to {len(self._worker.ranks) - 1}")
+        return self._worker.ranks[rank].scheduler
+
+    async def serve(self, requests: list[Request], receive: Receive, rank: int | None = None) -> list[Served]:
+        """Serve requests of one call side by side on one rank; Refused while shutting down."""
+        start, scheduler = self._worker.clock.monotonic(), self.scheduler(rank)
         try:
-            futures = [self._scheduler.submit(request) for request in requests]
-            with HangUpWatch(receive, self._scheduler.abort, requests):
+            futures = [scheduler.submit(request) for request in requests]
+            with HangUpWatch(receive, scheduler.abort, requests):
                 replies = [await future for future in futures]
         except Stopping:
             raise Refused(STOPPING, 503) from None
         seconds = self._worker.clock.monotonic() - start
         return [Served(r, q.max_new, seconds) for r, q in zip(replies, requests, strict=True)]
 
-    async def stream(self, request: Request, receive: Receive) -> AsyncIterator[Served]:
+    async def stream(
+        self, request: Request, receive: Receive, rank: int | None = None
+    ) -> AsyncIterator[Served]:
         """Partial replies as outputs appear, the last one complete."""
-        start = self._worker.clock.monotonic()
+        start, scheduler = self._worker.clock.monotonic(), self.scheduler(rank)
         partials: asyncio.Queue[Reply | None] = asyncio.Queue()
         try:
-            future = self._scheduler.submit(request, partials.put_nowait)
+            future = scheduler.submit(request, partials.put_nowait)
             future.add_done_callback(lambda _: partials.put_nowait(None))
-            with HangUpWatch(receive, self._scheduler.abort, [request]):
+            with HangUpWatch(receive, scheduler.abort, [request]):
                 while (partial := await partials.get()) is not None:
                     seconds = self._worker.clock.monotonic() - start
                     yield Served(partial, request.max_new, seconds, partial=True)
