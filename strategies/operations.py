@@ -93,7 +93,7 @@ def prime(fleet: FleetConfig, name: str, draw: PrimeDraw) -> Generate:
     """First use of a prefix, sometimes of a shared stream."""
     worker, source, length, outputs = draw
     pieces = prompts.prompt_of(source, f"p-{name}", _length(fleet, length))
-    return Generate(name, worker % fleet.workers, pieces, _outputs(fleet, outputs), "prime")
+    return Generate(name, worker % fleet.places, pieces, _outputs(fleet, outputs), "prime")
 
 
 def namespaced(fleet: FleetConfig, name: str, draw: NamespacedDraw) -> Generate:
@@ -101,13 +101,13 @@ def namespaced(fleet: FleetConfig, name: str, draw: NamespacedDraw) -> Generate:
     worker, source, length, outputs, namespace = draw
     pieces = prompts.prompt_of(source, "", _length(fleet, length))
     wanted = _outputs(fleet, outputs)
-    return Generate(name, worker % fleet.workers, pieces, wanted, "namespaced", namespace)
+    return Generate(name, worker % fleet.places, pieces, wanted, "namespaced", namespace)
 
 
 def fill(fleet: FleetConfig, name: str, draw: FillDraw) -> Fill:
     """Traffic that turns the device pool of one worker over, or most of it."""
     worker, share, prompt_share, outputs = draw
-    return Fill(name, worker % fleet.workers, f"f-{name}", share, prompt_share, outputs)
+    return Fill(name, worker % fleet.places, f"f-{name}", share, prompt_share, outputs)
 
 
 def fill_host(fleet: FleetConfig, name: str, worker: int) -> Fill:
@@ -153,7 +153,7 @@ def burst(
         wanted = _outputs(fleet, outputs)
         if abort is not None:
             wanted = max(wanted, 2 * fleet.page_size)  # long enough to be caught running
-        return Generate(f"{name}.{number}", worker % fleet.workers, pieces, wanted, abort_after_s=abort)
+        return Generate(f"{name}.{number}", worker % fleet.places, pieces, wanted, abort_after_s=abort)
 
     return Burst(name, tuple(member(number, draw) for number, draw in enumerate(members)))
 
@@ -202,7 +202,7 @@ def storage_control(fleet: FleetConfig, name: str, draw: StorageDraw) -> Storage
     """Changes of the storage tier, and flushes, after which storage is asked; other policies only where
     that leaves no gaps on host (B3)."""
     number, kind, policy = draw
-    worker = number % fleet.workers
+    worker = number % fleet.places
     if kind == "flush":
         return Flush(name, worker)
     if kind == "clear":

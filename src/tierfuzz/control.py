@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tierfuzz.control_consumer import ConsumerControl
-from tierfuzz.control_operations import ControlOperation, StorageOperation, change_storage, permitted
+from tierfuzz.control_operations import (
+    ControlOperation,
+    StorageOperation,
+    change_storage,
+    emptied,
+    permitted,
+    restored,
+)
 from tierfuzz.errors import EnvironmentFailure, RequestFailed, UsageError
 from tierfuzz.fleet import Fleet, Worker
 from tierfuzz.program import (
@@ -86,32 +93,12 @@ class WorkerControl(ConsumerControl):
                 )
             return
         self.release(worker)
-        if worker.stuck or not worker.process.alive() or not self.restored(worker):
+        bound = self.flush_bound_s
+        if worker.stuck or not worker.process.alive() or not restored(worker, self.fleet, bound):
             self.fleet.restart(worker)
-        if not self.emptied(worker):
+        if not emptied(worker, self.fleet.config, bound):
             self.fleet.restart(worker)
-            self.emptied(worker)
-
-    def restored(self, worker: Worker) -> bool:
-        """Storage is attached as it was, again where a start is dear; False where only a start will do."""
-        fleet, dear = self.fleet.config, self.fleet.driver.dear_restarts
-        if not worker.reconfigured or not dear or not self.emptied(worker):
-            return not worker.reconfigured
-        try:
-            worker.reconfigured = not worker.client.attach_storage(fleet.policy, fleet.storage_threshold)
-        except RequestFailed:
-            return False
-        return not worker.reconfigured
-
-    def emptied(self, worker: Worker) -> bool:
-        """Device and host are empty now, and storage where there is one; False when that was refused."""
-        try:
-            done = worker.client.flush(self.flush_bound_s)
-            if self.fleet.config.storage_threshold:
-                worker.client.clear_storage()  # after the flush: copies that landed late were written
-            return done
-        except RequestFailed:
-            return False
+            emptied(worker, self.fleet.config, bound)
 
     def failed(self, worker: Worker, answer: Answer) -> None:
         """A worker that died or does not answer is reported, and replaced so that the run can go on."""
@@ -124,14 +111,20 @@ class WorkerControl(ConsumerControl):
         self.collect(worker)
         self.lost += 1
         worker.process.kill()
+        self._replaced(worker, "recovery")
+
+    def _replaced(self, worker: Worker, operation: str) -> None:
+        """Start the process again: nothing is left in any of its ranks."""
         self.fleet.restart(worker)
-        worker.judge.restarted("recovery")
-        worker.rested = False
+        for mate in self.fleet.mates(worker):
+            mate.judge.restarted(operation)
+            mate.rested = False
 
     def _give_up(self, worker: Worker) -> None:
         """Nothing more can be learned of this worker in this case, and each wait is long."""
         self.lost += 1
-        worker.stuck = True
+        for mate in self.fleet.mates(worker):
+            mate.stuck = True
 
     @contextmanager
     def answering(self, worker: Worker) -> Iterator[None]:
@@ -171,20 +164,22 @@ class WorkerControl(ConsumerControl):
                 worker.judge.gauges(worker.client.metrics())
 
     def flush(self, worker: Worker, operation: str) -> None:
-        """Empty a worker; its levels are asked before, as nothing is left of them afterwards."""
+        """Empty all ranks of a worker; levels are asked before, as nothing is left of them afterwards."""
         self.release(worker)
-        self.rest(worker)
-        self.levels(worker)
-        self.audit_consumer(worker.index)
+        for mate in self.fleet.mates(worker):
+            self.rest(mate)
+            self.levels(mate)
+            self.audit_consumer(mate.index)
         if worker.stuck:
             return
         if not worker.client.flush(self.flush_bound_s):
             worker.judge.transport("hang", f"not idle enough for a flush within {self.flush_bound_s} s")
             self._give_up(worker)
             return
-        worker.judge.flushed(operation)
-        worker.rested = False
-        self.rest(worker)
+        for mate in self.fleet.mates(worker):
+            mate.judge.flushed(operation)
+            mate.rested = False
+            self.rest(mate)
 
     def hold(self, worker: Worker) -> None:
         """Hold copies back; not with storage, whose prefetches a request waits for.
@@ -193,17 +188,20 @@ class WorkerControl(ConsumerControl):
         """
         storage = self.fleet.config.storage_threshold
         possible = self.fleet.driver.holds_copies and not storage and worker.held_tokens is None
-        if possible and self.rest(worker):
+        mates = self.fleet.mates(worker)
+        if possible and all(self.rest(mate) for mate in mates):
             worker.client.control(copies="hold")
-            worker.held_tokens = 0
-            worker.judge.holding(True)
+            for mate in mates:
+                mate.held_tokens = 0
+                mate.judge.holding(True)
 
     def release(self, worker: Worker) -> None:
         if worker.held_tokens is None:
             return
-        worker.held_tokens = None
-        worker.judge.holding(False)
-        worker.rested = False
+        for mate in self.fleet.mates(worker):
+            mate.held_tokens = None
+            mate.judge.holding(False)
+            mate.rested = False
         with self.answering(worker):
             worker.client.control(copies="release")
 
@@ -217,10 +215,9 @@ class WorkerControl(ConsumerControl):
 
     def restart(self, worker: Worker, operation: str) -> None:
         self.release(worker)
-        self.rest(worker)
-        self.fleet.restart(worker)
-        worker.judge.restarted(operation)
-        worker.rested = False
+        for mate in self.fleet.mates(worker):
+            self.rest(mate)
+        self._replaced(worker, operation)
 
     def storage(self, worker: Worker, operation: StorageOperation) -> None:
         """Clear, attach or detach storage at rest; a refusal changes nothing and is no violation."""
@@ -234,7 +231,7 @@ class WorkerControl(ConsumerControl):
         if batches:
             self.emit(BatchesSeen(worker.index, tuple(batches)))
         for batch in batches:
-            worker.judge.batch(batch)
+            worker.judge.batch(worker.own(batch))
         for finding in worker.subscriber.take_findings():
             worker.judge.finding(finding)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tierfuzz.fleet_worker import Worker
+from tierfuzz.errors import RequestFailed
+from tierfuzz.fleet import Fleet, Worker
 from tierfuzz.program import Attach, ClearStorage, Detach, FleetConfig, Flush, Hold, Idle, Release, Restart
 
 StorageOperation = ClearStorage | Attach | Detach
@@ -29,3 +30,26 @@ def change_storage(worker: Worker, operation: StorageOperation, threshold: int) 
     if done:
         worker.reconfigured = True
         worker.judge.reconfigured(attached=isinstance(operation, Attach))
+
+
+def restored(worker: Worker, fleet: Fleet, bound_s: float) -> bool:
+    """Storage is attached as it was, again where a start is dear; False where only a start will do."""
+    config, dear = fleet.config, fleet.driver.dear_restarts
+    if not worker.reconfigured or not dear or not emptied(worker, config, bound_s):
+        return not worker.reconfigured
+    try:
+        worker.reconfigured = not worker.client.attach_storage(config.policy, config.storage_threshold)
+    except RequestFailed:
+        return False
+    return not worker.reconfigured
+
+
+def emptied(worker: Worker, config: FleetConfig, bound_s: float) -> bool:
+    """Device and host are empty now, and storage where there is one; False when that was refused."""
+    try:
+        done = worker.client.flush(bound_s)
+        if config.storage_threshold:
+            worker.client.clear_storage()  # after the flush: copies that landed late were written
+        return done
+    except RequestFailed:
+        return False

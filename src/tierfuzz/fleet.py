@@ -10,10 +10,11 @@ from pathlib import Path
 from types import TracebackType
 
 from tierfuzz.clock import SYSTEM_CLOCK, Clock
-from tierfuzz.engines.base import EngineDriver, Launch
+from tierfuzz.engines.base import Control, EngineDriver, Launch
 from tierfuzz.engines.registry import driver_of
-from tierfuzz.errors import EnvironmentFailure, RequestFailed, WorkerNotReady
+from tierfuzz.errors import EnvironmentFailure, UsageError
 from tierfuzz.events import Batch
+from tierfuzz.fleet_check import check
 from tierfuzz.fleet_worker import Audience, Worker
 from tierfuzz.oracles.judge import Judge
 from tierfuzz.program import FleetConfig
@@ -21,15 +22,10 @@ from tierfuzz.worker.attached import AttachedProcess
 from tierfuzz.worker.http import WorkerClient
 from tierfuzz.worker.ports import ReservedPorts
 from tierfuzz.worker.process import WorkerProcess
-from tierfuzz.worker.readiness import wait_until_healthy
 from tierfuzz.worker.rest import RestResult, settle
 from tierfuzz.worker.subscriber import EventSubscriber
 
-EVENTS_BOUND_S = 5.0
-SILENCE_BOUND_S = 1.0
 RELEASE_BOUND_S = 60.0  # a large pinned host pool is given back 26 s after a kill (T56)
-FLUSH_BOUND_S = 1.0
-FIRST_WAIT_S, LONGEST_WAIT_S = 0.001, 0.05
 
 
 __all__ = ["Fleet", "Worker"]
@@ -75,25 +71,38 @@ class Fleet:
         if reason := self.driver.unavailable(self.config):
             raise EnvironmentFailure(reason)
         try:
-            for index in range(self.config.workers):
-                self._launch(index)
+            if self.config.ranks > 1 and Control.RANKS not in self.driver.controls:
+                raise UsageError(f"ranks={self.config.ranks}: engine {self.driver.name} is driven with one")
+            for number in range(self.config.workers):
+                self._launch(number)
             for worker in self.workers:
                 self._check(worker)
         except BaseException:
             self.stop(keep_logs=True)
             raise
 
-    def _launch(self, index: int) -> None:
+    def _launch(self, number: int) -> None:
         """Booked before it runs, so that whatever interrupts a start, stop() knows of it."""
-        ports = ReservedPorts(self.driver.ports_needed)
+        ports = ReservedPorts(self.driver.ports_needed, self.config.ranks)
         self._ports.append(ports)
-        launch = self.driver.launch(self.config, index, list(ports.numbers))
-        env = {**launch.env, **self._storage_env(index)}
-        process = self._process(launch, index, env)
-        client = WorkerClient(launch.base_url, self.clock, launch.api_key, self.request_bound_s)
-        worker = Worker(index, launch, process, client, self._subscribe(launch, index), self._judge(index))
-        self.workers.append(worker)
+        launch = self.driver.launch(self.config, number, list(ports.numbers))
+        env = {**launch.env, **self._storage_env(number)}
+        process = self._process(launch, number, env)
+        for rank in range(self.config.ranks):
+            self._book(launch.of_rank(rank), process, rank if self.config.ranks > 1 else None)
         process.start()
+
+    def _book(self, launch: Launch, process: WorkerProcess | AttachedProcess, rank: int | None) -> None:
+        index, client = len(self.workers), self._client(launch, rank)
+        subscriber, judge = self._subscribe(launch, index), self._judge(index)
+        self.workers.append(Worker(index, launch, process, client, subscriber, judge, rank=rank))
+
+    def _client(self, launch: Launch, rank: int | None) -> WorkerClient:
+        return WorkerClient(launch.base_url, self.clock, launch.api_key, self.request_bound_s, rank)
+
+    def mates(self, worker: Worker) -> list[Worker]:
+        """The ranks of its process, itself among them: mostly it alone."""
+        return [mate for mate in self.workers if mate.process is worker.process]
 
     def _process(self, launch: Launch, index: int, env: dict[str, str]) -> WorkerProcess | AttachedProcess:
         if not launch.command:
@@ -125,84 +134,28 @@ class Fleet:
         return Judge(self.config, index, replace(traits, advertised=known))
 
     def _check(self, worker: Worker) -> None:
-        """Healthy, with the sizes that were asked for, and its events really arrive."""
-        wait_until_healthy(worker.process, worker.client, self.clock, self.driver.ready_bound_s)
-        worker.litter.update(self.driver.litter(worker.process.pid))
-        info = worker.client.server_info()
-        has = self.driver.capacities(info)
-        worker.event_block = has.event_block
-        asked = (
-            self.config.page_size,
-            self.config.device_tokens,
-            self.config.host_tokens,
-            self.config.policy,
-        )
-        seen = (has.page_size, has.device_tokens, has.host_tokens or self.config.host_tokens, has.policy)
-        if seen != asked:
-            raise EnvironmentFailure(
-                f"{worker.launch.base_url}: page size, device tokens, host tokens, policy are {seen}; asked "
-                f"were {asked}"
-            )
-        if different := self.driver.differences(self.config, info):
-            raise EnvironmentFailure(
-                f"{worker.launch.base_url}: the worker is not what was asked for: {'; '.join(different)}"
-            )
-        self._hear(worker)
-
-    def _hear(self, worker: Worker) -> None:
-        """Its events can be replayed, and arrive live: those of the start, or else those of a flush (which a
-        worker that may not be emptied is spared: the preflight has heard it).
-
-        A worker whose flushes publish nothing is not refused: that is what the oracles are for.
-        """
-        started, wait = self.clock.monotonic(), FIRST_WAIT_S
-        first = self._newest(worker)
-        while self.config.starts_empty and not worker.subscriber.counts["messages"]:
-            self._flush(worker)
-            self.clock.sleep(wait)
-            wait = min(2 * wait, LONGEST_WAIT_S)
-            silent = self._newest(worker) == first
-            if self.clock.monotonic() - started >= (SILENCE_BOUND_S if silent else EVENTS_BOUND_S):
-                if silent:
-                    return
-                raise self._deaf(worker, worker.launch.events_endpoint)
-
-    def _newest(self, worker: Worker) -> int:
-        newest = worker.subscriber.sync(EVENTS_BOUND_S)
-        if newest is None:
-            raise self._deaf(worker, worker.launch.replay_endpoint)
-        return newest
-
-    def _flush(self, worker: Worker) -> None:
-        try:
-            worker.client.flush(FLUSH_BOUND_S)
-        except RequestFailed:
-            worker.process.check_alive()  # only what is published counts here; a refusal publishes nothing
-
-    def _deaf(self, worker: Worker, endpoint: str | None) -> WorkerNotReady:
-        return WorkerNotReady(
-            f"{worker.launch.base_url}: no events from {endpoint} within "
-            f"{EVENTS_BOUND_S} s; log:\n{worker.process.log_tail()}"
-        )
+        check(worker, self.config, self.driver, self.clock)
 
     def restart(self, worker: Worker) -> None:
         """End one worker process and start it again at the same address, empty."""
+        mates = self.mates(worker)
         self._stop_process(worker)
-        worker.client.close()
-        worker.subscriber.close()
-        self._ports[worker.index].wait_until_free(
+        for mate in mates:
+            mate.client.close()
+            mate.subscriber.close()
+        self._ports[worker.index // self.config.ranks].wait_until_free(
             self.clock, RELEASE_BOUND_S, f"worker {worker.index} ({worker.launch.base_url})"
         )
-        worker.subscriber = self._subscribe(worker.launch, worker.index)
-        if self.audience is not None:
-            self.audience.restarted(worker.index)
+        for mate in mates:
+            mate.subscriber = self._subscribe(mate.launch, mate.index)
+            if self.audience is not None:
+                self.audience.restarted(mate.index)
         worker.process.start()
-        worker.client = WorkerClient(
-            worker.launch.base_url, self.clock, worker.launch.api_key, self.request_bound_s
-        )
-        worker.held_tokens = None
-        worker.reconfigured = worker.stuck = False
-        self._check(worker)
+        for mate in mates:
+            mate.client = self._client(mate.launch, mate.rank)
+            mate.held_tokens = None
+            mate.reconfigured = mate.stuck = False
+            self._check(mate)
 
     def renew(self, worker: Worker) -> None:
         """A judge without history (a new case)."""

@@ -128,7 +128,7 @@ class TierMachine(OverlapRules, StorageRules, RuleBasedStateMachine):
 
         Every case ends with a flush of each worker, so what a flush has to do is asked in every case.
         """
-        for worker in range(self.config.workers):
+        for worker in range(self.config.places):
             if not self.cut_short:
                 self.apply(Flush(self.name(), worker))
         if self.cut_short:
@@ -226,11 +226,11 @@ class TierMachine(OverlapRules, StorageRules, RuleBasedStateMachine):
     def rest_or_flush(self, worker: int, kind: ops.Quiet) -> None:
         """Idle mostly, flush at times, restart a worker now and then (where a start is not dear)."""
         dear = kind is Restart and self.runner.fleet.driver.dear_restarts
-        self.apply((Flush if dear else kind)(self.name(), worker % self.config.workers))
+        self.apply((Flush if dear else kind)(self.name(), worker % self.config.places))
 
     @rule(worker=ops.WORKERS)
     def hold_or_release(self, worker: int) -> None:
         """Simulated worker: hold the copies between tiers back, or let them land."""
-        worker %= self.config.workers
+        worker %= self.config.places
         self.apply((Release if worker in self.held else Hold)(self.name(), worker))
         self.held ^= {worker}

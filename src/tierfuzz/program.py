@@ -170,6 +170,8 @@ class FleetConfig(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `storage_threshold`: fewest tokens worth a prefetch from a storage folder of the worker; 0: no storage.
     `patience_s`: seconds until a reply, a flush or rest counts as not coming; 0: as long as suits the engine.
+    `ranks`: data-parallel ranks of a worker, each with a cache and event sockets of its own. Programs count
+    them like workers: number worker * ranks + rank (`places` in all).
     `consumer`: a router or index that hears the events and is judged too (tierfuzz.consumers); "": none.
     Real engines only: `engine_version` ("": the driver's own), `cuda_graphs`, `overlap` (of scheduling),
     `tree_core` (python or rust; "": the version's own), `weights` (random ones make contents comparable, by
@@ -192,6 +194,7 @@ class FleetConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     extra_args: tuple[str, ...] = ()
     storage_threshold: int = 0
     patience_s: float = 0.0
+    ranks: int = 1
     consumer: str = ""
     engine_version: str = ""
     cuda_graphs: bool = False
@@ -201,6 +204,11 @@ class FleetConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     layers: int = 0
     attached: tuple[Attached, ...] = ()
     destructive: bool = False
+
+    @property
+    def places(self) -> int:
+        """Caches in all, which programs name by number: every rank of every worker."""
+        return self.workers * self.ranks
 
     @property
     def host_tokens(self) -> int:

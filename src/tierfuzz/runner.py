@@ -53,6 +53,7 @@ class Runner(WorkerControl):
         self.lost = 0
         for worker in self.fleet.workers:
             self.clear(worker)
+        for worker in self.fleet.workers:
             worker.subscriber.sync()
             worker.subscriber.drain()
             worker.subscriber.mark()

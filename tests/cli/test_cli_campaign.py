@@ -65,7 +65,7 @@ def test_options_become_the_configuration(monkeypatch: pytest.MonkeyPatch, here:
     line += (
         " --page-size 32 --device-tokens 2048 --host-ratio 1.5 --ack-delay-ms 2.5 --chunked-prefill-size 64"
     )
-    line += " --plant removal-twice --plant no-backup --storage-threshold 96 --patience-s 2 --json"
+    line += " --plant removal-twice --plant no-backup --storage-threshold 96 --patience-s 2 --ranks 2 --json"
     assert campaign.execute(options(*line.split())) is ExitCode.HELD
     (config,) = seen
     assert config.fleet == FleetConfig(
@@ -79,6 +79,7 @@ def test_options_become_the_configuration(monkeypatch: pytest.MonkeyPatch, here:
         ack_delay_ms=2.5,
         storage_threshold=96,
         patience_s=2.0,
+        ranks=2,
         seed=5,
     )
     assert (config.policies, config.max_examples, config.steps, config.seed) == (("write_back",), 7, 9, 5)

@@ -143,3 +143,15 @@ def test_an_unknown_engine_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match=r"unknown engine 'simm'; expected one of: .*sim") as told:
         driver_for("simm")
     assert all(name in str(told.value) for name in engine_names())
+
+
+def test_ranks_have_event_sockets_at_the_next_ports() -> None:
+    launch = SimDriver().launch(FleetConfig(ranks=2), 0, [1000, 2000, 3000])
+    assert launch.command[launch.command.index("--dp-size") + 1] == "2"
+    assert launch.of_rank(0) == launch
+    second = launch.of_rank(1)
+    assert (second.events_endpoint, second.replay_endpoint) == (
+        "tcp://127.0.0.1:2001",
+        "tcp://127.0.0.1:3001",
+    )
+    assert second.base_url == launch.base_url

@@ -59,6 +59,11 @@ def test_a_plain_request_has_nothing_but_what_it_needs() -> None:
     }
 
 
+def test_a_request_for_a_rank_names_it() -> None:
+    assert json.loads(request_body(Call("r1", (1,), 1), 1))["routed_dp_rank"] == 1
+    assert json.loads(request_body(Call("r1", (1,), 1), 0))["routed_dp_rank"] == 0
+
+
 def test_prefill_only_asks_for_no_tokens() -> None:
     assert json.loads(request_body(Call("r1", (1,), 0)))["sampling_params"]["max_new_tokens"] == 0
 

@@ -149,3 +149,14 @@ def test_a_port_that_does_not_come_back_is_laid_to_the_worker_that_had_it() -> N
         message = rf"worker 3: ports {ports.numbers[0]} are in use 2 s after its process ended"
         with pytest.raises(EnvironmentFailure, match=message):
             ports.wait_until_free(FakeClock(), 2.0, "worker 3")
+
+
+def test_ports_for_ranks_stand_in_a_row_and_are_all_held() -> None:
+    with reserve_ports(2, run=3) as ports:
+        assert len(ports.numbers) == 2
+        for first in ports.numbers:
+            for number in range(first, first + 3):
+                with pytest.raises(OSError, match="in use"), bound(number, reuse=False):
+                    pass
+        with left_over(ports.numbers[1] + 2):
+            assert ports.taken() == [ports.numbers[1] + 2]

@@ -46,3 +46,8 @@ def test_a_total_beside_its_parts_is_not_counted_twice() -> None:
 def test_what_is_no_prometheus_text_is_refused() -> None:
     with pytest.raises(ValueError, match=r".+"):
         read_metrics("<html>not found</html>")
+
+
+def test_levels_of_one_rank_are_not_those_of_the_worker() -> None:
+    text = '# TYPE level gauge\nlevel{dp_rank="0"} 3.0\nlevel{dp_rank="1"} 4.0\nlevel{other="x"} 5.0\n'
+    assert [read_metrics(text, rank)["level"] for rank in (None, 0, 1)] == [12.0, 8.0, 9.0]

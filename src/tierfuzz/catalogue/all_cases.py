@@ -7,6 +7,7 @@ from tierfuzz.catalogue import (
     engine_tree,
     lifecycle,
     publisher,
+    ranks,
     router,
     router_accounting,
     subscriber,
@@ -14,7 +15,7 @@ from tierfuzz.catalogue import (
 from tierfuzz.catalogue.case import Case
 from tierfuzz.errors import UsageError
 
-_MODULES = (engine_tree, publisher, subscriber, router, accounting, router_accounting, lifecycle)
+_MODULES = (engine_tree, publisher, ranks, subscriber, router, accounting, router_accounting, lifecycle)
 CASES: tuple[Case, ...] = tuple(case for module in _MODULES for case in module.CASES)
 _BY_ID = {case.id: case for case in CASES}
 

@@ -94,6 +94,7 @@ def fleet_of(given: dict[str, Any]) -> FleetConfig:
         ack_delay_ms=given["ack_delay_ms"],
         storage_threshold=given["storage_threshold"],
         patience_s=given["patience_s"],
+        ranks=given["ranks"],
         seed=given["seed"],
         engine_version=given["engine_version"],
         cuda_graphs=given["cuda_graphs"],

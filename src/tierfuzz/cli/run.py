@@ -70,6 +70,12 @@ _COUNT = click.IntRange(1)
     help="Give each worker a storage tier; fewest tokens worth a prefetch (0: none).",
 )
 @click.option(
+    "--ranks",
+    type=click.IntRange(1, 8),
+    default=1,
+    help="Simulated worker: data-parallel ranks of each, with caches and event sockets of their own.",
+)
+@click.option(
     "--patience-s",
     type=click.FloatRange(0),
     default=0.0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,6 +22,7 @@ class Control(StrEnum):
     IDLE_PROBE = "idle-probe"
     HOLD_COPIES = "hold-copies"
     FORCE_OUTPUTS = "force-outputs"
+    RANKS = "ranks"  # several data-parallel ranks, and requests for one of them
     STORAGE = "storage"  # attach, detach and clear at run time
 
 
@@ -38,6 +39,15 @@ class Launch:
     topic: str
     api_key: str | None
     events_bind: bool = False
+
+    def of_rank(self, rank: int) -> Launch:
+        """The same worker with the event endpoints of one of its ranks: base port + rank (reference 3.1)."""
+        replay = self.replay_endpoint
+        return replace(
+            self,
+            events_endpoint=_shifted(self.events_endpoint, rank),
+            replay_endpoint=None if replay is None else _shifted(replay, rank),
+        )
 
 
 @dataclass(frozen=True)
@@ -100,6 +110,11 @@ class EngineDriver(Protocol):
 
     def release(self, client: WorkerClient) -> None:
         """Held copies complete; UsageError where it cannot."""
+
+
+def _shifted(endpoint: str, by: int) -> str:
+    base, _, port = endpoint.rpartition(":")
+    return f"{base}:{int(port) + by}" if by else endpoint
 
 
 def require(info: dict[str, Any], key: str) -> Any:

@@ -114,6 +114,8 @@ def _flags(config: FleetConfig, worker: int, port: int, publisher: dict[str, str
     }
     line = ["--enable-hierarchical-cache", "--enable-metrics"]
     line += [str(part) for pair in flags.items() for part in pair]
+    if config.ranks > 1:
+        line += ["--dp-size", str(config.ranks)]
     line += [part for plant in config.plants for part in ("--sim-plant", plant)]
     if config.storage_threshold:
         extra = msgspec.json.encode({"prefetch_threshold": config.storage_threshold}).decode()

@@ -4,10 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 from tierfuzz.model.engine import Engine
 from tierfuzz.model.faults import Fault
 from tierfuzz.model.request import TickResult
+
+
+class Publisher(Protocol):
+    """What a fault has to know of the event sockets."""
+
+    rank: int
+
+
+class SecondRankUnheard(Fault):
+    """Ranks after the first publish to a port that the first has taken, so that nobody ever hears them."""
+
+    oracle = "insert-bound"
+    source = "T26, sgl-project/sglang#29491"
+
+    def send(
+        self, publisher: Publisher, inner: Callable[[int, bytes], None], seq: int, payload: bytes
+    ) -> None:
+        """Of the first rank only."""
+        if publisher.rank == 0:
+            inner(seq, payload)
 
 
 class CollectiveSkipped(Fault):

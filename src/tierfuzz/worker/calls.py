@@ -78,13 +78,14 @@ class _Request(msgspec.Struct, omit_defaults=True):
     return_logprob: bool = False
     logprob_start_len: int | None = None
     top_logprobs_num: int = 0
+    routed_dp_rank: int | None = None
 
 
 _encode = msgspec.json.Encoder().encode
 
 
-def request_body(call: Call) -> bytes:
-    """The JSON that /generate takes: greedy, and never ended by an end-of-text token."""
+def request_body(call: Call, rank: int | None = None) -> bytes:
+    """The JSON that /generate takes: greedy, and never ended by an end-of-text token; `rank` None: any."""
     forced = call.forced_outputs
     custom = None if forced is None else _Custom(forced)
     return _encode(
@@ -96,6 +97,7 @@ def request_body(call: Call) -> bytes:
             call.logprob_start is not None or call.top_logprobs > 0,
             call.logprob_start,
             call.top_logprobs,
+            rank,
         )
     )
 

@@ -30,7 +30,8 @@ class WorkerClient:
     """One keep-alive client; usable from several threads. Timeouts in seconds.
 
     Requests give answers, failed ones too; everything else raises RequestFailed. `api_key` goes with every
-    request (the admin key, where the worker has one: flush and the idle probe need it).
+    request (the admin key, where the worker has one: flush and the idle probe need it). `rank`: requests and
+    levels are those of one data-parallel rank; everything else is of the whole worker.
     """
 
     def __init__(
@@ -39,9 +40,11 @@ class WorkerClient:
         clock: Clock = SYSTEM_CLOCK,
         api_key: str | None = None,
         timeout_s: float = 30.0,
+        rank: int | None = None,
     ) -> None:
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._clock = clock
+        self._rank = rank
         self._http = Transport(base_url, headers, timeout_s)
         self.base_url = self._http.base_url
         self._threads: ThreadPoolExecutor | None = None
@@ -61,7 +64,7 @@ class WorkerClient:
     def generate(self, call: Call, timeout_s: float | None = None) -> Answer:
         """Send one request to /generate and wait for its reply; a failure is an answer too."""
         started = self._clock.monotonic()
-        body = request_body(call)
+        body = request_body(call, self._rank)
         try:
             exchange = self._http.send("POST", "/generate", body, timeout_s)
         except httpx.RequestError as error:
@@ -207,7 +210,7 @@ class WorkerClient:
         if exchange.status != 200:
             raise self._unexpected("/metrics", "expected 200, or 404 where metrics are off", exchange)
         try:
-            return read_metrics(exchange.body.decode())
+            return read_metrics(exchange.body.decode(), self._rank)
         except ValueError as error:
             raise self._unexpected("/metrics", f"not Prometheus text: {error}", exchange) from error
 

@@ -9,7 +9,7 @@ _TELLING = ("cache_source", "mode", "pool", "reason")
 _TOTAL = ("cache_source", "total")  # a sum that the engine adds beside its parts
 
 
-def read_metrics(text: str) -> dict[str, float]:
+def read_metrics(text: str, rank: int | None = None) -> dict[str, float]:
     """Every sample by name, summed over labels, and once more by each telling label.
 
     `sglang:cached_tokens_total` is a sum; `sglang:cached_tokens_total{cache_source=host}` one part. Buckets
@@ -18,7 +18,8 @@ def read_metrics(text: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            if sample.name.endswith("_bucket"):
+            other = rank is not None and sample.labels.get("dp_rank", str(rank)) != str(rank)
+            if other or sample.name.endswith("_bucket"):
                 continue
             for key in _keys(sample.name, sample.labels):
                 found[key] = found.get(key, 0.0) + float(sample.value)

@@ -19,11 +19,12 @@ from tierfuzz.verdict import Verdict
 
 PROGRAM = "program.json"
 EXECUTABLE = ("repro.py", "curl.sh")
+WITHOUT_RANKS = (*EXECUTABLE, "launch.txt")
 
 
 def handover_files(program: Program, verdicts: Sequence[Verdict], evidence: Evidence) -> dict[str, str]:
-    """Text of every file by its name."""
-    return {
+    """Text of every file by its name. What runs without tierfuzz knows no ranks: it is left out for them."""
+    files = {
         "README.txt": readme_text(program, verdicts),
         "verdict.txt": verdict_text(program, verdicts, evidence),
         "timeline.txt": timeline_text(program, evidence),
@@ -34,6 +35,9 @@ def handover_files(program: Program, verdicts: Sequence[Verdict], evidence: Evid
         PROGRAM: dump_program(program).decode(),
         VERDICTS: dump_verdicts(verdicts),
     }
+    if program.fleet.ranks > 1:
+        files = {name: text for name, text in files.items() if name not in WITHOUT_RANKS}
+    return files
 
 
 def write_handover(folder: Path, program: Program, verdicts: Sequence[Verdict], evidence: Evidence) -> None:
