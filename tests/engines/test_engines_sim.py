@@ -102,7 +102,7 @@ def test_the_event_wire_follows_the_profile(profile: str, wire: str) -> None:
 
 def test_capacities_of_a_recorded_server(recordings: Path) -> None:
     capacities = SimDriver().capacities(recorded_info(recordings))
-    assert capacities == Capacities(16, 1024, 2064, "write_through")
+    assert capacities == Capacities(16, 1024, 2064, "write_through", 16)
 
 
 @pytest.mark.parametrize(

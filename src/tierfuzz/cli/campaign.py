@@ -110,7 +110,8 @@ def with_consumer(fleet: FleetConfig, consumer: str) -> FleetConfig:
     if consumer:
         make_consumer(consumer)
     for name in fleet.plants if not consumer else ():
-        if owners(make_fault(name)) <= {"consumer", "link"}:
+        owned = owners(make_fault(name))
+        if owned and owned <= {"consumer", "link"}:
             raise UsageError(
                 f"--plant {name}: it breaks a consumer, and there is none; add --consumer reference"
             )
