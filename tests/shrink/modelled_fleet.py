@@ -8,6 +8,7 @@ from tierfuzz.events import Batch
 from tierfuzz.faults.registry import make_fault
 from tierfuzz.model.config import EngineConfig
 from tierfuzz.model.engine import Engine
+from tierfuzz.model.pools import EngineCrash
 from tierfuzz.model.request import Reply, Request
 from tierfuzz.model.rules import rules_for
 from tierfuzz.observation import Observation
@@ -65,7 +66,7 @@ class ModelledWorker:
                 self.judge.rested()
                 return True
             self.tick()
-        raise AssertionError("the model did not come to rest")
+        raise RuntimeError("the model did not come to rest")
 
     def hold(self, held: bool) -> None:
         if held != self.held:
@@ -94,7 +95,7 @@ class ModelledWorker:
             replies.update({reply.rid: reply for reply in self.tick()})
             if len(replies) == len(made):
                 return [observation_of(request, tokens, replies[request.id]) for request, tokens in made]
-        raise AssertionError("requests were not answered")
+        raise RuntimeError("requests were not answered")
 
 
 class ModelledFleet:
@@ -111,8 +112,12 @@ class ModelledFleet:
         self._workers = [ModelledWorker(program.fleet, index) for index in range(program.fleet.workers)]
         self._outputs: dict[str, tuple[int, ...]] = {}
         self._prompts: dict[str, tuple[str, tuple[int, ...]]] = {}
-        for operation in program.operations:
-            self._apply(operation)
+        try:
+            for operation in program.operations:
+                self._apply(operation)
+        except (AssertionError, EngineCrash) as error:  # a fault has broken the model's own books
+            self._workers[0].judge.transport("crash", repr(error))
+            return [verdict for worker in self._workers for verdict in worker.judge.take_verdicts()]
         return [verdict for worker in self._workers for verdict in _ended(worker)]
 
     def _apply(self, operation: Operation) -> None:

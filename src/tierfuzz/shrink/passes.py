@@ -71,9 +71,8 @@ def fewer_pieces(search: Shrinking) -> None:
 
 
 def fewer_outputs(search: Shrinking) -> None:
-    """One output, or two."""
-    for most in (1, 2):
-        _all_edits(search, plain.fewer_outputs(search.current, most))
+    """One output; requests that need more keep theirs."""
+    _all_edits(search, plain.fewer_outputs(search.current, 1))
 
 
 def fewer_workers(search: Shrinking) -> None:
