@@ -74,6 +74,7 @@ STORAGE = st.tuples(
     st.sampled_from(WRITE_POLICIES),
 )
 LATE = st.tuples(PRIMES, prompts.SIZES, st.sampled_from((False, False, True)))  # the last: with a replay
+RESTARTS = st.sampled_from((True, *[False] * 5))
 RENEWALS: st.SearchStrategy[Renewal] = st.sampled_from((Flush, Restart))
 # A restart takes as long as hundreds of requests.
 QUIETS: st.SearchStrategy[Quiet] = st.sampled_from((*[Idle] * 17, *[Flush] * 12, Restart))

@@ -46,7 +46,7 @@ CASES: tuple[Case, ...] = (
         component="router tree",
         observables=("LEDGER",),
         plant="name-goes-with-device-copy",
-        oracles=("router-stale", "router-miss", "wrong-worker"),
+        oracles=("router-stale", "wrong-worker"),
         fleet=SMALL_HOST,
     ),
     Case(

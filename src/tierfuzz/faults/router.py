@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tierfuzz.events import BlockRemoved, BlockStored, Tier
+from tierfuzz.events import BlockRemoved, Tier
 from tierfuzz.model.faults import Fault
 
 if TYPE_CHECKING:
@@ -43,21 +43,10 @@ class TierSpelledTwice(Fault):
 
 
 class NameGoesWithDeviceCopy(Fault):
-    """The name of a block is forgotten with its device copy; events of its host copy carry no tokens."""
+    """The name of a block is forgotten with its device copy: the removal of its host copy finds nothing."""
 
     oracle = "router-stale"
     source = "T40, llm-d/llm-d-kv-cache#561"
-
-    def book_store(
-        self,
-        consumer: Reference,
-        inner: Callable[[Source, BlockStored], None],
-        source: Source,
-        event: BlockStored,
-    ) -> None:
-        """An offload event says which blocks, not what is in them."""
-        del consumer
-        inner(source, event if event.tier is Tier.DEVICE else msgspec.structs.replace(event, tokens=()))
 
     def book_removal(self, consumer: Reference, inner: Removal, source: Source, event: BlockRemoved) -> None:
         """Remove, and forget the names."""
