@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from handover_story import EVIDENCE, FLEET, MISS, PROGRAM, VERDICTS
+from msgspec.structs import replace
 
 from tierfuzz.events import Batch
 from tierfuzz.evidence import Evidence
@@ -52,6 +53,14 @@ def test_the_launch_command_has_the_ports_that_the_scripts_use_and_the_plant() -
     assert command.endswith("--sim-plant host-copy-forgotten")
     assert "http://127.0.0.1:30010" in FILES["repro.py"]
     assert "http://127.0.0.1:30010" in FILES["curl.sh"]
+
+
+def test_what_knows_no_ranks_is_left_out_for_workers_that_have_some() -> None:
+    ranked = replace(PROGRAM, fleet=replace(FLEET, workers=1, ranks=2))
+    files = handover_files(ranked, VERDICTS, EVIDENCE)
+    assert set(FILES) - set(files) == {"launch.txt", "repro.py", "curl.sh"}
+    assert "The workers have ranks" in files["README.txt"]
+    assert "claimed on worker 1" in files["timeline.txt"]
 
 
 def test_nothing_of_this_machine_is_in_the_files() -> None:

@@ -22,7 +22,7 @@ class Pages:
         self._fleet = fleet
         self._traits = driver_for(fleet.engine).traits(fleet)
         self._names: dict[int, tuple[str, int]] = {}
-        self._ledgers = {worker: Ledger() for worker in range(fleet.workers)}
+        self._ledgers = {worker: Ledger() for worker in range(fleet.places)}
 
     def hashes(self, request: Generate, tokens: tuple[int, ...]) -> tuple[int, ...]:
         """Blocks of the whole pages of a sequence, in the namespace of a request."""
