@@ -127,7 +127,7 @@ def test_orders_is_silent_on_the_reference(tmp_path: Path) -> None:
 
 
 def test_orders_as_json(tmp_path: Path) -> None:
-    done = call("orders", "--consumer", "tier-blind", "--max-examples", 30, "--out", tmp_path, "--json")
+    done = call("orders", "--consumer", "tier-blind", "--max-examples", 20, "--out", tmp_path, "--json")
     runs = json.loads(done.stdout)
     assert [run["policy"] for run in runs] == ["write_through", "write_back", "write_through_selective"]
     assert all(run["wrong"]["forgets"] and run["minimal"] for run in runs)

@@ -22,6 +22,7 @@ BACK: WritePolicy = "write_back"
 SELECTIVE: WritePolicy = "write_through_selective"
 V17, V23 = "sglang-0.5.17", "sglang-0.5.23"
 RECORDINGS = Path(__file__).parent.parent / "recordings"
+LONG = "sglang-0.5.17-wt-p1"  # in tests/quality
 RECORDED = sorted(path.name.removesuffix(".jsonl.xz") for path in RECORDINGS.glob("*.jsonl.xz"))
 
 LEGAL = [
@@ -114,7 +115,7 @@ def wrong(name: str) -> tuple[Illegal, ...]:
     return tuple(audit(recorded(name), discipline(recorded(name))))
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", [name for name in RECORDED if name != LONG])
 def test_a_recording_is_legal_but_for_documented_defects(name: str) -> None:
     stream = recorded(name)
     e5 = {"child-first"} if (stream.policy, stream.profile) == (BACK, V17) else set()
@@ -138,7 +139,7 @@ def test_a_recording_is_illegal_under_another_policy(name: str, policy: WritePol
 
 
 def test_a_message_that_is_missing_is_noticed() -> None:
-    name, tried = "sglang-0.5.23-sel-p16-h528-rust", 40
+    name, tried = "sglang-0.5.23-sel-p16-h528-rust", 20
     stream = recorded(name)
     known = Counter((illegal.rule, illegal.family) for illegal in wrong(name))
     places = Random(5).sample(range(len(stream.entries) - tried), tried)
