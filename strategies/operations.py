@@ -70,7 +70,7 @@ REFETCHES = st.lists(st.tuples(PICKS, prompts.OUTPUTS, ABORTS), min_size=2, max_
 BURSTS = st.tuples(WORKERS, st.lists(MEMBERS, min_size=2, max_size=4))
 STORAGE = st.tuples(
     WORKERS,
-    st.sampled_from((*["flush"] * 3, "clear", "detach", "attach", "attach")),
+    st.sampled_from((*["flush"] * 6, "clear", "detach", "attach")),
     st.sampled_from(WRITE_POLICIES),
 )
 LATE = st.tuples(PRIMES, prompts.SIZES, st.sampled_from((False, False, True)))  # the last: with a replay
@@ -130,6 +130,19 @@ def fork(fleet: FleetConfig, sent: Sequence[Generate], name: str, draw: ForkDraw
     return Generate(name, origin.worker, pieces, wanted, "fork", origin.namespace)
 
 
+def branch_and_twig(fleet: FleetConfig, name: str, draw: ForkDraw) -> tuple[Generate, Generate]:
+    """Two new prompts of which the second splits the node of the first: each goes on where they part, the
+    second for as much as is worth a fetch from storage."""
+    worker, at, tail, outputs = draw
+    page, wanted = fleet.page_size, _outputs(fleet, outputs)
+    least = max(1, -(-min(fleet.storage_threshold, longest(fleet)) // page))
+    pages = 1 + least + at % max(1, longest(fleet) // page - least)
+    branch = (Piece(f"b-{name}", 0, pages * page + 1),)
+    twig = prompts.twig(branch, f"x-{name}", page, at, least * page + 1 + tail % page)
+    first = Generate(f"{name}.0", worker % fleet.workers, branch, wanted)
+    return first, Generate(name, worker % fleet.workers, twig, wanted, "fork")
+
+
 def grow(fleet: FleetConfig, growable: Sequence[Generate], name: str, draw: GrowDraw) -> Generate:
     """A conversation goes on: a prompt, its answer, and a new turn."""
     pick, size, outputs = draw
@@ -178,9 +191,10 @@ def crowd(fleet: FleetConfig, sent: Sequence[Generate], name: str, draws: Sequen
 
 
 def refetch(fleet: FleetConfig, sent: Sequence[Generate], name: str, draws: Sequence[RefetchDraw]) -> Burst:
-    """Earlier prompts of one worker again, together, some of them aborted."""
+    """Earlier prompts of one worker again, together, some of them aborted: those worth a fetch, if any."""
     worker = picked(sent, draws[0][0]).worker
     known = [generate for generate in sent if generate.worker == worker]
+    known = [g for g in known if prompts.length_of(g.prompt) > fleet.storage_threshold] or known
 
     def member(number: int, draw: RefetchDraw) -> Generate:
         pick, outputs, abort = draw

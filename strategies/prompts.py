@@ -67,6 +67,13 @@ def fork(pieces: Prompt, stream: str, page_size: int, at: int, tail: int) -> Pro
     return (*cut(pieces, shared), Piece(stream, 0, 1 + tail % (2 * page_size)))
 
 
+def twig(pieces: Prompt, stream: str, page_size: int, at: int, tail: int) -> Prompt:
+    """A prompt that shares some whole pages of `pieces`, not all, and goes on for `tail` tokens."""
+    pages = length_of(pieces) // page_size
+    shared = page_size * (1 + at % max(1, pages - 1))
+    return (*cut(pieces, shared), Piece(stream, 0, tail))
+
+
 def exact(pieces: Prompt, page_size: int) -> Prompt:
     """The longest part of a prompt that is a whole number of pages; () when it has no whole page."""
     return cut(pieces, length_of(pieces) // page_size * page_size)

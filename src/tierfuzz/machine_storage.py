@@ -22,12 +22,15 @@ class StorageRules:
         """Carry out one operation."""
         raise NotImplementedError
 
-    @precondition(lambda self: self.sent and self.config.storage_threshold)
+    @precondition(lambda self: self.config.storage_threshold)
     @rule(draw=ops.FORKS)
-    def split_from_storage(self, draw: ops.ForkDraw) -> None:
-        """Two prompts that share a part come back from storage, the second below a node that it splits."""
-        twig = ops.fork(self.config, self.sent, self.name(), draw)
-        branch = ops.picked(self.sent, draw[0])
+    def branch_from_storage(self, draw: ops.ForkDraw) -> None:
+        """Two prompts that share a part come back from storage, the second below a node that it splits.
+
+        The first rule of a fleet with storage, so that its simplest case is made of this (see come_back).
+        """
+        branch, twig = ops.branch_and_twig(self.config, self.name(), draw)
+        self.apply(branch)
         self.apply(twig)
         self.apply(Flush(self.name(), branch.worker))
         for request in (branch, twig):

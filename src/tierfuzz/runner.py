@@ -128,6 +128,8 @@ class Runner(WorkerControl):
             else [worker.client.generate(call)]
         )
         self._receive(worker, [(operation, tokens)], answers)
+        if at_rest and self.fleet.config.storage_threshold:
+            self.rest(worker)  # what came from storage can be judged then only
 
     def _burst(self, operation: Burst) -> None:
         for index in sorted({request.worker for request in operation.requests}):

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tierfuzz.program import (
     Attach,
@@ -69,6 +70,26 @@ def test_requests_that_come_back_stay_with_their_worker_and_namespace(
     assert (grown.worker, grown.namespace) == (base.worker, base.namespace)
     assert grown.prompt[: len(base.prompt)] == base.prompt
     assert grown.prompt[-2] == Piece(f"@{base.id}", 0, base.outputs)
+
+
+@given(FLEETS, ops.FORKS, st.sampled_from((0, 16, 33, 64)))
+def test_branch_and_twig_part_at_a_page_and_both_go_on(
+    fleet: FleetConfig, draw: ops.ForkDraw, threshold: int
+) -> None:
+    fleet = replace(fleet, storage_threshold=threshold)
+    page, most = fleet.page_size, ops.longest(fleet)
+    branch, twig = ops.branch_and_twig(fleet, "op9", draw)
+    fits(fleet, branch)
+    fits(fleet, twig)
+    shared, own = twig.prompt
+    assert shared.start == 0
+    assert shared.stop % page == 0
+    assert page <= shared.stop <= prompts.length_of(branch.prompt) - page
+    assert prompts.cut(branch.prompt, shared.stop) == (shared,)
+    assert max(page, threshold) < len(own) <= max(page, threshold) + 2 * page
+    assert threshold <= prompts.length_of(branch.prompt) <= most + 2 * page
+    assert branch.worker == twig.worker
+    assert branch.id != twig.id
 
 
 @given(FLEETS, ops.CROWDS)
