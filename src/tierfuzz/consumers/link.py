@@ -43,7 +43,7 @@ class Link:
     def of(fleet: FleetConfig) -> Link:
         """To a fresh consumer of the configuration, with the planted faults that have seams here or there."""
         faults = [make_fault(name) for name in fleet.plants]
-        return Link(make_consumer(fleet.consumer, faults), fleet.page_size, fleet.workers, faults)
+        return Link(make_consumer(fleet.consumer, faults), fleet.page_size, fleet.places, faults)
 
     def _register(self) -> None:
         self.deregistered.clear()

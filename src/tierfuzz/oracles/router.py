@@ -52,7 +52,7 @@ class RouterJudge:
         self._prompts: dict[Tokens, _Prompt] = {}
         self._namespaces = {""}
         self._owners: dict[int, set[str]] = {}
-        self._dockets = [Docket(worker) for worker in range(fleet.workers)]
+        self._dockets = [Docket(worker) for worker in range(fleet.places)]
 
     # what happens ----------------------------------------------------------------------------------
     def sent(self, namespace: str, tokens: Tokens) -> None:

@@ -24,6 +24,9 @@ test_regression.py   a pytest file that fails as long as the bug is there (needs
 {notes}"""
 RESTARTS = "\nThe program restarts a worker: repro.py and curl.sh can only flush it there.\n"
 RANKS = "\nThe workers have ranks: tierfuzz replays this; launch.txt, repro.py and curl.sh are left out.\n"
+CONSUMER = (
+    "\nThe consumer {name} was judged too: tierfuzz replays that; repro.py and curl.sh know workers only.\n"
+)
 PLANTS = "\nThe bug was planted ({plants}): without the plant nothing may show.\n"
 
 
@@ -33,5 +36,6 @@ def readme_text(program: Program, verdicts: Sequence[Verdict]) -> str:
     known = [f"{oracle}: {ORACLES[oracle].explanation}" for oracle in found if oracle in ORACLES]
     notes = RESTARTS if any(isinstance(operation, Restart) for operation in program.operations) else ""
     notes += PLANTS.format(plants=", ".join(program.fleet.plants)) if program.fleet.plants else ""
+    notes += CONSUMER.format(name=program.fleet.consumer) if program.fleet.consumer else ""
     notes += RANKS if program.fleet.ranks > 1 else ""
     return TEXT.format(what="\n".join(known) or "A program of tierfuzz.", notes=notes)

@@ -14,12 +14,14 @@ from tierfuzz.program import (
     Attach,
     Burst,
     ClearStorage,
+    Deregister,
     Detach,
     Fill,
     FleetConfig,
     Generate,
     Operation,
     Program,
+    RestartConsumer,
 )
 from tierfuzz.report.handover.launch import key_of, launches, used_workers
 from tierfuzz.report.handover.story import observed, sent
@@ -150,6 +152,8 @@ class _Steps:
 
 def _control(operation: Operation, fleet: FleetConfig) -> Data:
     tag = str(operation.__struct_config__.tag)
+    if isinstance(operation, RestartConsumer | Deregister):
+        return {"do": "idle"}  # there is no consumer beside the script
     if isinstance(operation, ClearStorage):
         return {"do": tag, "method": "POST", "path": f"{STORAGE_PATH}/clear", "body": None}
     if isinstance(operation, Detach):
