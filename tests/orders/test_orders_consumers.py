@@ -84,8 +84,8 @@ def legal_orders(longest: int, words: tuple[str, ...] = ()) -> Iterator[Stream]:
 PLANTED = [
     ("tier-blind-removal", "write_through", "", "forgets", 3),  # T37
     ("tier-spelled-twice", "write_through", "", "phantom", 2),  # T39
-    ("name-goes-with-device-copy", "write_back", "", "forgets", 3),  # T40
-    ("name-goes-with-device-copy", "write_through", "", "phantom", 4),
+    ("name-goes-with-device-copy", "write_through", "", "phantom", 4),  # T40
+    ("name-goes-with-device-copy", "write_back", "", "phantom", 6),
     ("clear-ignored", "write_back", "", "phantom", 2),  # T41
     ("sequence-reset-ignored", "write_through", "", "phantom", 2),  # T33
     ("tier-weight-counts-pages", "write_through", "", "wrong-tier", 2),  # T47

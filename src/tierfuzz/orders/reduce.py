@@ -77,6 +77,14 @@ class _Search:
         if found := self.findings(self.best):
             self.take([with_entries(self.best, self.best.entries[: found[0].entry + 1])])
 
+    def asked_pages(self) -> None:
+        """A guess that saves most runs on a long stream: only the pages that were asked about matter."""
+        if found := self.findings(self.best):
+            probe, pages = found[0].probe, Pages(self.best)
+            alone = [block for block in pages.blocks if pages.tokens(block) == probe.tokens]
+            kept = {one for block in (probe.blocks or alone) for one in (block, *pages.chain(block))}
+            self.take([lifted(self.best, set(pages.blocks) - kept)])
+
     def messages(self) -> None:
         """Fewer messages, by delta debugging."""
         stream = self.best
@@ -100,6 +108,7 @@ class _Search:
         """All passes, until the stream stays as it is."""
         self.legal_part()
         self.until_wrong()
+        self.asked_pages()
         self.take([singles(self.best)])
         before: tuple[Entry, ...] = ()
         while before != self.best.entries:
