@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -45,10 +47,12 @@ class Worker:
         return found
 
     # requests --------------------------------------------------------------------------------------
-    def generate(self, call: dict[str, Any]) -> Reply:
-        """One request; a failure is a reply too, with the reason under "failed"."""
+    def generate(self, call: dict[str, Any], ready: Callable[[], object] = bool) -> Reply:
+        """One request, sent when `ready` returns; a failure is a reply too, its reason under "failed"."""
+        request = self.http.build_request("POST", "/generate", json=body_of(call))
+        ready()
         try:
-            answer = self.http.post("/generate", json=body_of(call))
+            answer = self.http.send(request)
             return read_reply(answer.json()) if answer.status_code == 200 else {"failed": answer.text[:200]}
         except httpx.TimeoutException as error:
             return {"failed": f"no answer within the bound ({type(error).__name__})", "kind": "hang"}
@@ -59,8 +63,9 @@ class Worker:
 
     def together(self, calls: list[dict[str, Any]]) -> list[Reply]:
         """Several at once; each is aborted after its delay, where it has one."""
+        together = threading.Barrier(len(calls))
         with ThreadPoolExecutor(2 * len(calls)) as pool:
-            replies = [pool.submit(self.generate, call) for call in calls]
+            replies = [pool.submit(self.generate, call, together.wait) for call in calls]
             for call, reply in zip(calls, replies, strict=True):
                 if call.get("abort_after_s") is not None:
                     pool.submit(self.abort, call["rid"], call["abort_after_s"], reply)
