@@ -155,6 +155,7 @@ class Judge:
         outputs = len(seen.output_ids)
         sure = (len(expected.tokens) + max(0, outputs - 1)) // self.fleet.page_size
         self.history.complete(expected.namespace, hashes[:sure], expected.operation, expected.began)
+        self._rest.unheard.completed(hashes[:sure], expected.operation)
         prompt = hashes[: len(expected.tokens) // self.fleet.page_size]
         self._rest.completed(prompt, expected.began, lone=expected.view is not None)
         self._known.add(generate, expected.tokens, expected.hashes)

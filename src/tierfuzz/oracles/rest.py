@@ -11,6 +11,7 @@ from tierfuzz.ledger import Ledger
 from tierfuzz.oracles.docket import Docket, Facts
 from tierfuzz.oracles.early import EarlyBackups
 from tierfuzz.oracles.streams import Stream
+from tierfuzz.oracles.unheard import Unheard
 from tierfuzz.program import FleetConfig
 
 
@@ -39,6 +40,7 @@ class RestChecks:
             Tier.HOST: fleet.host_tokens // fleet.page_size,
         }
         self._early = EarlyBackups(docket, fleet, view, history)
+        self.unheard = Unheard(docket)
         self._hits: Counter[int] = Counter()  # completed requests over a block while it was on device
         self._gone: dict[int, int] = {}  # block: number of the newest request when it left the device
         self._newest: tuple[int, tuple[int, ...]] = (0, ())
@@ -52,6 +54,7 @@ class RestChecks:
     def follow(self, event: KvEvent) -> None:
         """An event of the worker."""
         self._early.follow(event)
+        self.unheard.follow(event)
         if isinstance(event, BlockRemoved) and event.tier is Tier.DEVICE:
             for h in event.hashes:
                 self._hits.pop(h, None)
@@ -62,12 +65,14 @@ class RestChecks:
         self._hits.clear()
         self._gone.clear()
         self._early.clear()
+        self.unheard.clear()
 
     def check(self, operation: str, just_flushed: bool, spare: int = 0) -> None:
         """Everything that can be asked at rest. `spare`: stored blocks that need no explanation (O4)."""
         self._gone.clear()  # no request is under way
         self._capacity(operation)
         self._early.check(operation)
+        self.unheard.check()
         self._explained(operation, spare)
         if just_flushed:
             self._empty(operation)
