@@ -113,7 +113,7 @@ def fill(fleet: FleetConfig, name: str, draw: FillDraw) -> Fill:
 
 def fill_host(fleet: FleetConfig, name: str, worker: int) -> Fill:
     """Traffic that turns host and device of one worker over."""
-    return Fill(name, worker, f"f-{name}", share=fleet.host_ratio + 1)
+    return Fill(name, worker, f"f-{name}", share=fleet.host_ratio + 1, prompt_share=0.25)
 
 
 def again(generate: Generate, name: str, role: Role) -> Generate:
@@ -155,12 +155,13 @@ def grow(fleet: FleetConfig, growable: Sequence[Generate], name: str, draw: Grow
 def burst(
     fleet: FleetConfig, sent: Sequence[Generate], name: str, worker: int, members: Sequence[MemberDraw]
 ) -> Burst:
-    """Requests together on one worker, some of them aborted: as sent before, of shared streams, or of one
-    that is new to all of them, so that they cut one another's nodes while those are being copied."""
+    """Requests together on one worker, some of them aborted: as sent before, and otherwise of shared streams,
+    or all of one new stream, so that they cut one another's nodes while those are being copied."""
+    new = members[0][1] % 2 == 0
 
     def member(number: int, draw: MemberDraw) -> Generate:
         repeated, pick, length, outputs, abort = draw
-        source = pick // 2 % prompts.SHARED_STREAMS if pick % 2 else None
+        source = None if new else pick // 2 % prompts.SHARED_STREAMS
         pieces = prompts.prompt_of(source, f"b-{name}", _length(fleet, length))
         if repeated and sent:
             pieces = picked(sent, pick).prompt

@@ -36,14 +36,16 @@ class StorageRules:
         for request in (branch, twig):
             self.apply(ops.again(request, self.name(), "repeat"))
 
-    @precondition(lambda self: self.sent and self.config.storage_threshold)
-    @rule(pick=ops.PICKS)
-    def come_back_from_storage(self, pick: int) -> None:
-        """Turn device and host over, so that an earlier prompt is left in storage only, and ask for it.
+    @precondition(lambda self: self.config.storage_threshold)
+    @rule(draw=ops.PRIMES)
+    def back_from_storage(self, draw: ops.PrimeDraw) -> None:
+        """A prompt that device and host have forgotten since, and storage alone still has.
 
-        Unlike after a flush, nothing was announced as cleared.
+        Unlike after a flush, nothing was announced as cleared. By its name it comes before every other rule:
+        the simplest case of such a fleet is made of it (see TierMachine.come_back).
         """
-        victim = ops.picked(self.sent, pick)
+        victim = ops.prime(self.config, self.name(), draw)
+        self.apply(victim)
         self.apply(ops.fill_host(self.config, self.name(), victim.worker))
         self.apply(ops.again(victim, self.name(), "repeat"))
 

@@ -138,13 +138,13 @@ def test_members_of_a_burst_repeat_what_was_sent_or_share_a_stream() -> None:
     members: list[ops.MemberDraw] = [
         (True, 2, (9, None), (0, 1), 0.0),
         (False, 5, (9, None), (0, 1), None),
-        (False, 4, (9, None), (0, 1), None),
     ]
-    repeated, shared, fresh = ops.burst(FleetConfig(), SENT, "op9", 1, members).requests
+    repeated, new = ops.burst(FleetConfig(), SENT, "op9", 1, members).requests
     assert (repeated.prompt, repeated.abort_after_s) == (SENT[0].prompt, 0.0)
-    assert (shared.prompt, shared.abort_after_s) == ((Piece("s2", 0, 10),), None)
-    assert fresh.prompt == (Piece("b-op9", 0, 10),)
-    assert repeated.worker == shared.worker == 1
+    assert (new.prompt, new.abort_after_s) == ((Piece("b-op9", 0, 10),), None)
+    assert repeated.worker == new.worker == 1
+    shared = ops.burst(FleetConfig(), SENT, "op9", 1, members[1:] * 2).requests
+    assert [one.prompt for one in shared] == [(Piece("s2", 0, 10),)] * 2
     with_nothing_sent = ops.burst(FleetConfig(), (), "op9", 1, members).requests[0]
     assert with_nothing_sent.prompt == (Piece("b-op9", 0, 10),)
 

@@ -10,7 +10,9 @@ from tierfuzz.program import FleetConfig
 # A host pool that is soon turned over: pages are left in storage alone without a flush.
 _STORAGE = FleetConfig(workers=1, device_tokens=512, host_ratio=1.25, storage_threshold=16)
 _STORAGE_EVENTS = replace(_STORAGE, extra_args=("--sim-rule", "storage_events=true"))
-_SLOW_ACKS = FleetConfig(workers=1, host_ratio=3.0, ack_delay_ms=60.0)
+_SLOW_ACKS = FleetConfig(workers=1, host_ratio=3.0, ack_delay_ms=10.0)
+# Many prompts end with a page, and answers fill some: both are computed again by whoever repeats them.
+_SMALL_PAGES = FleetConfig(workers=1, page_size=4, device_tokens=512, host_ratio=3.0)
 
 CASES: tuple[Case, ...] = (
     Case(
@@ -105,6 +107,7 @@ CASES: tuple[Case, ...] = (
         observables=("LEDGER", "DOUBLE"),
         plant="second-copy-removed",
         oracles=("ledger-accounting", "unmatched-removal"),
+        fleet=_SMALL_PAGES,
     ),
     Case(
         id="T29",
