@@ -128,8 +128,9 @@ class Runner(WorkerControl):
             else [worker.client.generate(call)]
         )
         self._receive(worker, [(operation, tokens)], answers)
-        if at_rest and self.fleet.config.storage_threshold:
-            self.rest(worker)  # what came from storage can be judged then only
+        fleet = self.fleet.config
+        if at_rest and (fleet.storage_threshold or fleet.host_tokens < fleet.device_tokens):
+            self.rest(worker)  # what storage gave, and what a small host took, can be judged then only
 
     def _burst(self, operation: Burst) -> None:
         for index in sorted({request.worker for request in operation.requests}):

@@ -108,7 +108,7 @@ CASES: tuple[Case, ...] = (
         observables=("HOST0", "LIVENESS"),
         plant="mirrors-never-reclaimed",
         oracles=("no-backup",),
-        fleet=FleetConfig(workers=1, device_tokens=512, host_ratio=0.5),
+        fleet=FleetConfig(workers=1, device_tokens=1024, host_ratio=0.3),
     ),
     Case(
         id="T11",
