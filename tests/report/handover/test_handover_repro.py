@@ -122,12 +122,19 @@ def test_control_operations_are_requests_of_their_own() -> None:
     operations = (Hold("h", 0), ClearStorage("c", 0), Attach("a", 0, "write_back"), Detach("d", 0))
     steps = steps_of(Program(FleetConfig(workers=1, storage_threshold=32), operations), Evidence())
     assert [(step["do"], step.get("method"), step.get("path")) for step in steps] == [
-        ("hold", None, None),
+        ("release", None, None),  # the runner holds nothing back beside storage
         ("clear_storage", "POST", "/hicache/storage-backend/clear"),
         ("attach", "PUT", "/hicache/storage-backend"),
         ("detach", "DELETE", "/hicache/storage-backend"),
     ]
     assert steps[2]["body"]["hicache_write_policy"] == "write_back"
+
+
+def test_copies_are_held_back_where_the_runner_holds_them() -> None:
+    for threshold, done in ((0, "hold"), (32, "release")):
+        fleet = FleetConfig(workers=1, storage_threshold=threshold)
+        (step,) = steps_of(Program(fleet, (Hold("h", 0),)), Evidence())
+        assert step["do"] == done
 
 
 def test_an_unknown_is_no_accusation_and_events_are_accused_once_an_oracle() -> None:

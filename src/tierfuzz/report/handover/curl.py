@@ -9,7 +9,7 @@ import msgspec
 from tierfuzz.evidence import Evidence
 from tierfuzz.program import Attach, Burst, ClearStorage, Detach, Flush, Hold, Program, Release, Restart
 from tierfuzz.report.handover.launch import key_of, launches, used_workers
-from tierfuzz.report.handover.steps import STORAGE_PATH, attach_body
+from tierfuzz.report.handover.steps import STORAGE_PATH, attach_body, holds_copies
 from tierfuzz.report.handover.story import Chapter, chapters
 from tierfuzz.report.handover.words import operation_text
 from tierfuzz.runevents import RequestSent, RestSought
@@ -97,7 +97,7 @@ def _control(program: Program, chapter: Chapter) -> str:
     assert operation is not None
     assert not isinstance(operation, Burst)
     url = f'"$W{operation.worker}'
-    if isinstance(operation, Hold | Release):
+    if isinstance(operation, Hold | Release) and holds_copies(program.fleet):
         copies = "hold" if isinstance(operation, Hold) else "release"
         return f'ask POST {url}/sim/control" -d \'{{"copies":"{copies}"}}\'; echo'
     if isinstance(operation, Flush):
@@ -111,4 +111,6 @@ def _control(program: Program, chapter: Chapter) -> str:
     if isinstance(operation, Attach):
         body = msgspec.json.encode(attach_body(operation, program.fleet)).decode()
         return f"rest {url}\"; ask PUT {url}{STORAGE_PATH}\" -d '{body}'; echo"
+    if isinstance(operation, Hold | Release):
+        return ":  # nothing is held back here"
     return f'rest {url}"'

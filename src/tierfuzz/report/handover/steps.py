@@ -19,6 +19,7 @@ from tierfuzz.program import (
     Fill,
     FleetConfig,
     Generate,
+    Hold,
     Operation,
     Program,
     RestartConsumer,
@@ -154,6 +155,8 @@ def _control(operation: Operation, fleet: FleetConfig) -> Data:
     tag = str(operation.__struct_config__.tag)
     if isinstance(operation, RestartConsumer | Deregister):
         return {"do": "idle"}  # there is no consumer beside the script
+    if isinstance(operation, Hold) and not holds_copies(fleet):
+        return {"do": "release"}  # as the runner: it changes nothing
     if isinstance(operation, ClearStorage):
         return {"do": tag, "method": "POST", "path": f"{STORAGE_PATH}/clear", "body": None}
     if isinstance(operation, Detach):
@@ -161,6 +164,11 @@ def _control(operation: Operation, fleet: FleetConfig) -> Data:
     if isinstance(operation, Attach):
         return {"do": tag, "method": "PUT", "path": STORAGE_PATH, "body": attach_body(operation, fleet)}
     return {"do": tag}
+
+
+def holds_copies(fleet: FleetConfig) -> bool:
+    """Copies can be held back; not with storage, whose prefetches a request waits for."""
+    return driver_of(fleet).holds_copies and not fleet.storage_threshold
 
 
 def attach_body(operation: Attach, fleet: FleetConfig) -> Data:
