@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tierfuzz.events import Batch, BlockRemoved, BlockStored, EventFault, Tier
+from tierfuzz.events import Batch, EventFault
 from tierfuzz.eventview import EventView
 from tierfuzz.forecast.contract import Contract, Forecast
 from tierfuzz.forecast.history import History, leading_in
@@ -16,12 +16,13 @@ from tierfuzz.observation import Observation
 from tierfuzz.oracles.burst import BurstWatch, check_burst, learn_from, member_of
 from tierfuzz.oracles.docket import Docket
 from tierfuzz.oracles.known import KnownPrefix, KnownPrompts
-from tierfuzz.oracles.reach import note_reply, note_sent
+from tierfuzz.oracles.reach import note_event, note_reply, note_sent
 from tierfuzz.oracles.registry import ORACLE_OF_FAULT, TRANSPORT_FAULTS
 from tierfuzz.oracles.replies import Contents, Expectation, beside, check_reply, settle_storage
 from tierfuzz.oracles.rest import RestChecks
 from tierfuzz.oracles.storage import StorageWatch
 from tierfuzz.oracles.streams import Stream
+from tierfuzz.oracles.transitions import Transitions
 from tierfuzz.program import FleetConfig, Generate
 from tierfuzz.traits import Traits
 from tierfuzz.verdict import Verdict
@@ -36,6 +37,7 @@ class Judge:
         self.traits = traits or Traits()
         self.docket = Docket(worker)
         self.reach: Counter[str] = Counter()
+        self._transitions = Transitions(self.reach)
         self.history = History()
         self.storage = StorageWatch(self.docket, fleet, self.history)
         self.ledger = Ledger()
@@ -167,10 +169,8 @@ class Judge:
         self.storage.apply(batch)
         for event in batch.events:
             self._rest.follow(event)
-            if isinstance(event, BlockRemoved):
-                self.reach[f"{event.tier}-eviction"] += 1
-            elif isinstance(event, BlockStored) and event.tier is Tier.DEVICE:
-                self.reach["load-back"] += any(self.view.on_host(h) for h in event.hashes)
+            self._transitions.follow(event)
+            note_event(self.reach, event, self.view)
 
     def finding(self, fault: EventFault) -> None:
         """A finding of the event socket; those of batches come with the batch."""
@@ -223,6 +223,7 @@ class Judge:
 
     def _empty(self) -> None:
         self._stream.watch = None
+        self._transitions.clear()
         self.history.clear()
         self.view.clear()
         self._rest.clear()

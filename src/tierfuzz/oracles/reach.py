@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from tierfuzz.events import BlockRemoved, BlockStored, KvEvent, Tier
+from tierfuzz.eventview import EventView
 from tierfuzz.observation import Observation, TierSplit
 from tierfuzz.oracles.replies import Expectation
 from tierfuzz.program import Generate
@@ -29,3 +31,11 @@ def note_reply(reach: Counter[str], expected: Expectation, seen: Observation) ->
     reach["storage-hit"] += bool(split.storage)
     reach["mixed-hit"] += bool(split.device and split.host)
     reach["probe-host-only"] += bool(expected.forecast.host_only and split.host)
+
+
+def note_event(reach: Counter[str], event: KvEvent, view: EventView) -> None:
+    """An event has come, and `view` knows of it."""
+    if isinstance(event, BlockRemoved):
+        reach[f"{event.tier}-eviction"] += 1
+    elif isinstance(event, BlockStored) and event.tier is Tier.DEVICE:
+        reach["load-back"] += any(view.on_host(h) for h in event.hashes)

@@ -11,6 +11,7 @@ from rich.table import Table
 from tierfuzz.campaign import CampaignResult, PolicyResult
 from tierfuzz.errors import ExitCode
 from tierfuzz.oracles.registry import ORACLES
+from tierfuzz.oracles.transitions import TRANSITIONS
 from tierfuzz.violations import describe
 
 FORMAT = 1
@@ -69,7 +70,7 @@ def _runs(result: CampaignResult) -> Table:
 
 def _reach(result: CampaignResult) -> Table:
     table = _table("Reach", result)
-    for name in REACH:
+    for name in (*REACH, *TRANSITIONS):
         table.add_row(name, *[str(p.reach[name]) for p in result.policies])
     return table
 
