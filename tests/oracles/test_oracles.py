@@ -329,6 +329,18 @@ def test_storage_is_written_and_emptied_by_others_too() -> None:
     assert story.violations() == {}
 
 
+def test_a_restart_attaches_storage_that_was_detached_before() -> None:
+    story = Story(storage_threshold=32)
+    story.judge.reconfigured(attached=False)
+    story.judge.restarted("restart")
+    story.say([AllBlocksCleared()])
+    story.judge.rested()
+    story.ask("p", 4, fresh("p", 4))
+    story.flush()
+    story.ask("p", 4, [store("p", 4, CPU), store("p", 4)], IN_STORAGE)
+    assert story.violations() == {}
+
+
 # drivers -------------------------------------------------------------------------------------------
 @case("hang")
 def no_answer_in_time(planted: bool) -> Story:

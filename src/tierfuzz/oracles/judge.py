@@ -214,11 +214,11 @@ class Judge:
 
     def restarted(self, operation: str) -> None:
         """The process is a new one: nothing is left."""
-        self._operation = operation
+        self._operation, self._held_copies = operation, False
         self.ledger.clear()
         self._stream.clear()
         self._empty()
-        self._held_copies = False
+        self.storage.restarted()
         self.reach["restart"] += 1
 
     def _empty(self) -> None:

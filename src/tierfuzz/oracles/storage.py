@@ -71,6 +71,10 @@ class StorageWatch:
         self._history.ever = set(self._history.begun)
         self._history.blocks = {h for _, h in self._history.begun}
 
+    def restarted(self) -> None:
+        """A new process has storage attached as at first, whatever was done to the old one."""
+        self.attached = self.configured
+
     def forecast(
         self, namespace: str, usable: tuple[int, ...], view: PrefixView | None
     ) -> StorageForecast | None:
