@@ -88,7 +88,7 @@ class Deaf(SimDriver):
 def test_a_worker_whose_events_do_not_arrive_live_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tierfuzz.fleet.EVENTS_BOUND_S", 0.2)
+    monkeypatch.setattr("tierfuzz.fleet_check.EVENTS_BOUND_S", 0.2)
     started = Fleet(FleetConfig(workers=1), tmp_path, driver=Deaf())
     with pytest.raises(WorkerNotReady, match="no events from tcp"):
         started.start()

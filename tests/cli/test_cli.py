@@ -75,7 +75,7 @@ def test_a_run_that_reaches_nothing_is_vacuous(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("run", "--engine", "warp"), "unknown engine 'warp'; expected one of: sim"),
+        (("run", "--engine", "warp"), "unknown engine 'warp'; expected one of: sglang, sglang-cpu, sim"),
         (("run", "--plant", "nothing"), "unknown fault 'nothing'; expected file.py:Class or one of"),
         (("run", "--plant", "nowhere.py:X"), "does not exist"),
         (("run", "--device-tokens", "100"), "no multiple of --page-size 16"),
