@@ -199,11 +199,9 @@ def _name(
     verdict: Verdict, fleet: FleetConfig, accepted: tuple[KnownDefect, ...], result: PolicyResult
 ) -> str:
     """The known defect that it is, accepted or not; "" for a new one."""
-    entry = explained_by(verdict, fleet, accepted)
-    if entry is not None:
+    if (entry := explained_by(verdict, fleet, accepted)) is not None:
         result.accepted[entry.id] = entry
-        return entry.id
-    return known_defect(verdict, fleet)
+    return known_defect(verdict, fleet, accepted)
 
 
 def _note_known(

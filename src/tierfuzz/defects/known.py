@@ -7,7 +7,7 @@ that are new stand apart. An entry asks for what only its defect does; what is l
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -60,7 +60,8 @@ def unseen(
     return list(missing.values())
 
 
-def known_defect(verdict: Verdict, config: FleetConfig) -> str:
-    """The name of the known defect that this violation is, or "" for one that is new."""
-    entry = explained_by(verdict, config, shipped())
+def known_defect(verdict: Verdict, config: FleetConfig, own: Sequence[KnownDefect] = ()) -> str:
+    """The name of the known defect that this violation is, or "" for one that is new. `own`: entries that are
+    asked before those that come with tierfuzz."""
+    entry = explained_by(verdict, config, (*own, *shipped()))
     return entry.id if entry else ""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from tierfuzz.defects.entry import KnownDefect
-from tierfuzz.defects.known import explained_by, known_defect
+from tierfuzz.defects.known import known_defect
 from tierfuzz.errors import UsageError
 from tierfuzz.program import Program
 from tierfuzz.shrink.budget import Meter
@@ -155,8 +155,7 @@ class Trials:
 
     def defect_of(self, verdict: Verdict, program: Program) -> str:
         """The known defect that a violation is, or ""."""
-        entry = explained_by(verdict, program.fleet, self._known)
-        return entry.id if entry is not None else known_defect(verdict, program.fleet)
+        return known_defect(verdict, program.fleet, self._known)
 
     def looks_for(self, verdict: Verdict, defect: str) -> None:
         """Only violations like this one count from now on."""
