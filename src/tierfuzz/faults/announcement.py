@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from tierfuzz.events import AllBlocksCleared, BlockRemoved, BlockStored, KvEvent, Tier
+from tierfuzz.faults import publisher
 from tierfuzz.hashing import page_hashes
 from tierfuzz.model.engine import Engine
 from tierfuzz.model.faults import Fault
@@ -16,7 +17,7 @@ Frames = tuple[bytes, ...]
 MOST_REPLAYED = 8
 
 
-class HashOfOwnTokens(Fault):
+class HashOfOwnTokens(publisher.StoreOnSplit):
     """Every block is named by its own tokens, wherever it stands, and a split announces its upper half."""
 
     oracle = "unexplained-store"
@@ -37,13 +38,6 @@ class HashOfOwnTokens(Fault):
             hashes = tuple(self._own.get(page_hash, page_hash) for page_hash in event.hashes)
             event = msgspec.structs.replace(event, hashes=hashes)
         inner(event, namespace)
-
-    def split(self, engine: Engine, inner: Callable[[Node, int], Node], node: Node, pages: int) -> Node:
-        """Split and announce, though nothing has moved."""
-        upper = inner(node, pages)
-        if upper.device is not None:
-            engine.cache.emit_store(upper, Tier.DEVICE)
-        return upper
 
 
 class PublishesNothing(Fault):

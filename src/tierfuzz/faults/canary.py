@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tierfuzz.faults import accounting
+from tierfuzz.faults.accounting import Account
 from tierfuzz.model.engine import Engine
-from tierfuzz.model.faults import Fault
 from tierfuzz.model.request import Active
-from tierfuzz.observation import TierSplit
 
 EVERY, AT = 100, 60
 
 
-class Canary(Fault):
+class Canary(accounting.PhantomPage):
     """Between two flushes of a hundred, every hit is reported a page longer than it is."""
 
-    oracle = "phantom-hit"
     source = "a canary of our own"
 
     def __init__(self) -> None:
@@ -28,16 +27,9 @@ class Canary(Fault):
         return inner()
 
     def account(
-        self,
-        engine: Engine,
-        inner: Callable[..., tuple[int, TierSplit | None]],
-        active: Active,
-        host_tokens: int,
-        loaded: bool,
-    ) -> tuple[int, TierSplit | None]:
+        self, engine: Engine, inner: Callable[..., Account], active: Active, host_tokens: int, loaded: bool
+    ) -> Account:
         """One page too many, in one case of a hundred."""
-        total, split = inner(active, host_tokens, loaded)
-        if split is None or self.flushes % EVERY != AT:
-            return total, split
-        page = engine.config.page_size
-        return total + page, TierSplit(split.device + page, split.host, split.storage)
+        if self.flushes % EVERY != AT:
+            return inner(active, host_tokens, loaded)
+        return super().account(engine, inner, active, host_tokens, loaded)

@@ -11,9 +11,6 @@ from tierfuzz.model.eviction import Staged
 from tierfuzz.model.faults import Fault
 from tierfuzz.model.node import Node
 from tierfuzz.model.request import Active, TickResult
-from tierfuzz.observation import TierSplit
-
-Account = tuple[int, TierSplit | None]
 
 
 class FlushKeepsHost(Fault):

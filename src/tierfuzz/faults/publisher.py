@@ -13,9 +13,6 @@ from tierfuzz.model.copies import Copy
 from tierfuzz.model.engine import Engine
 from tierfuzz.model.faults import Fault
 from tierfuzz.model.node import Node
-from tierfuzz.observation import TierSplit
-
-Account = tuple[int, TierSplit | None]
 
 
 class RemovalAtBackup(Fault):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tierfuzz.faults.accounting import Account
 from tierfuzz.model.engine import Engine
 from tierfuzz.model.faults import Fault
 from tierfuzz.model.node import Node
@@ -89,13 +90,8 @@ class HostReportedAsStorage(Fault):
     source = "T45, sgl-project/sglang#37503"
 
     def account(
-        self,
-        engine: Engine,
-        inner: Callable[..., tuple[int, TierSplit | None]],
-        active: Active,
-        host_tokens: int,
-        loaded: bool,
-    ) -> tuple[int, TierSplit | None]:
+        self, engine: Engine, inner: Callable[..., Account], active: Active, host_tokens: int, loaded: bool
+    ) -> Account:
         """Account host as storage."""
         del engine
         total, split = inner(active, host_tokens, loaded)

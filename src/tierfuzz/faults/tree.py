@@ -10,9 +10,6 @@ from tierfuzz.model.faults import Fault
 from tierfuzz.model.node import Node
 from tierfuzz.model.pools import EngineCrash, Pool
 from tierfuzz.model.request import TickResult
-from tierfuzz.observation import TierSplit
-
-Account = tuple[int, TierSplit | None]
 
 
 class HostCopyForgotten(Fault):
