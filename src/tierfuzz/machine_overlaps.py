@@ -4,27 +4,12 @@ from __future__ import annotations
 
 from hypothesis.stateful import precondition, rule
 
-from tierfuzz.program import FleetConfig, Generate, Operation
+from tierfuzz.machine_part import MachinePart
 from tierfuzz.strategies import operations as ops
 
 
-class OverlapRules:
-    """A part of the machine, which has the rest."""
-
-    config: FleetConfig
-    sent: list[Generate]
-
-    def name(self) -> str:
-        """An id for the next operation."""
-        raise NotImplementedError
-
-    def apply(self, operation: Operation) -> None:
-        """Carry out one operation."""
-        raise NotImplementedError
-
-    def push_off(self, pick: int) -> None:
-        """Turn the device pool over on the worker of an earlier request."""
-        raise NotImplementedError
+class OverlapRules(MachinePart):
+    """A part of the machine."""
 
     @rule(draw=ops.BURSTS)
     def overlap(self, draw: tuple[int, list[ops.MemberDraw]]) -> None:

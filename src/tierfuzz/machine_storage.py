@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from hypothesis.stateful import precondition, rule
 
-from tierfuzz.program import FleetConfig, Flush, Generate, Operation
+from tierfuzz.machine_part import MachinePart
+from tierfuzz.program import Flush
 from tierfuzz.strategies import operations as ops
 
 
-class StorageRules:
-    """A part of the machine, which has the rest."""
-
-    config: FleetConfig
-    sent: list[Generate]
-
-    def name(self) -> str:
-        """An id for the next operation."""
-        raise NotImplementedError
-
-    def apply(self, operation: Operation) -> None:
-        """Carry out one operation."""
-        raise NotImplementedError
+class StorageRules(MachinePart):
+    """A part of the machine."""
 
     @precondition(lambda self: self.config.storage_threshold)
     @rule(draw=ops.FORKS)
