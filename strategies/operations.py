@@ -165,9 +165,7 @@ def burst(
         pieces = prompts.prompt_of(source, f"b-{name}", _length(fleet, length))
         if repeated and sent:
             pieces = picked(sent, pick).prompt
-        wanted = _outputs(fleet, outputs)
-        if abort is not None:
-            wanted = max(wanted, 2 * fleet.page_size)  # long enough to be caught running
+        wanted = _abortable(fleet, _outputs(fleet, outputs), abort)
         return Generate(f"{name}.{number}", worker % fleet.places, pieces, wanted, abort_after_s=abort)
 
     return Burst(name, tuple(member(number, draw) for number, draw in enumerate(members)))
@@ -176,8 +174,7 @@ def burst(
 def crowd(fleet: FleetConfig, sent: Sequence[Generate], name: str, draws: Sequence[CrowdDraw]) -> Burst:
     """Requests that go on from earlier prompts of one worker, each to a quarter of its device pool or more:
     together they want about all of it, or more."""
-    worker = picked(sent, draws[0][0]).worker
-    known = [generate for generate in sent if generate.worker == worker]
+    worker, known = _of_one_worker(sent, draws[0][0])
 
     def member(number: int, draw: CrowdDraw) -> Generate:
         pick, size, outputs = draw
@@ -193,15 +190,12 @@ def crowd(fleet: FleetConfig, sent: Sequence[Generate], name: str, draws: Sequen
 
 def refetch(fleet: FleetConfig, sent: Sequence[Generate], name: str, draws: Sequence[RefetchDraw]) -> Burst:
     """Earlier prompts of one worker again, together, some of them aborted: those worth a fetch, if any."""
-    worker = picked(sent, draws[0][0]).worker
-    known = [generate for generate in sent if generate.worker == worker]
+    worker, known = _of_one_worker(sent, draws[0][0])
     known = [g for g in known if prompts.length_of(g.prompt) > fleet.storage_threshold] or known
 
     def member(number: int, draw: RefetchDraw) -> Generate:
         pick, outputs, abort = draw
-        origin, wanted = picked(known, pick), _outputs(fleet, outputs)
-        if abort is not None:
-            wanted = max(wanted, 2 * fleet.page_size)
+        origin, wanted = picked(known, pick), _abortable(fleet, _outputs(fleet, outputs), abort)
         prompt, namespace = origin.prompt, origin.namespace
         return Generate(f"{name}.{number}", worker, prompt, wanted, "prime", namespace, None, abort)
 
@@ -227,6 +221,17 @@ def storage_control(fleet: FleetConfig, name: str, draw: StorageDraw) -> Storage
         return Detach(name, worker)
     gaps = "write_back" in (fleet.policy, policy)
     return Attach(name, worker, fleet.policy if gaps else policy)
+
+
+def _of_one_worker(sent: Sequence[Generate], pick: int) -> tuple[int, list[Generate]]:
+    """The worker of an earlier request, and all requests of that worker."""
+    worker = picked(sent, pick).worker
+    return worker, [generate for generate in sent if generate.worker == worker]
+
+
+def _abortable(fleet: FleetConfig, outputs: int, abort: float | None) -> int:
+    """Outputs to ask for: of a request that is aborted enough to be caught running."""
+    return outputs if abort is None else max(outputs, 2 * fleet.page_size)
 
 
 def _length(fleet: FleetConfig, length: Length) -> int:
