@@ -87,6 +87,11 @@ def tokens_of(pieces: Iterable[Piece]) -> tuple[int, ...]:
     return tuple(tokens)
 
 
+def described(pieces: Iterable[Piece]) -> str:
+    """A[0:165] + @op0[0:2]: which tokens of which stream, "@op0" being what op0 was answered."""
+    return " + ".join(f"{piece.stream}[{piece.start}:{piece.stop}]" for piece in pieces)
+
+
 def text_of(tokens: Iterable[int]) -> str:
     """Text form for chat endpoints: one word a token, "w" and the id (up to nine digits); reversible."""
     return " ".join(f"w{token}" for token in tokens)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tierfuzz.program import Attach, Burst, Fill, Generate, Operation, Program
-from tierfuzz.prompts import Piece
+from tierfuzz.prompts import described
 
 
 def lines_of(program: Program) -> list[str]:
@@ -21,15 +21,15 @@ def _lines(operation: Operation) -> list[str]:
 
 
 def _request(request: Generate) -> str:
-    parts = [f"worker {request.worker} {request.role}", _prompt(request.prompt), f"outputs {request.outputs}"]
+    parts = [
+        f"worker {request.worker} {request.role}",
+        described(request.prompt),
+        f"outputs {request.outputs}",
+    ]
     parts += [f"namespace {request.namespace}"] if request.namespace is not None else []
     parts += [f"logprobs from {request.logprob_start}"] if request.logprob_start is not None else []
     parts += [f"aborted after {request.abort_after_s:g} s"] if request.abort_after_s is not None else []
     return ", ".join(parts)
-
-
-def _prompt(pieces: tuple[Piece, ...]) -> str:
-    return " + ".join(f"{piece.stream}[{piece.start}:{piece.stop}]" for piece in pieces)
 
 
 def _control(operation: Operation) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from tierfuzz.forecast.contract import Forecast
 from tierfuzz.observation import Observation, TierSplit
 from tierfuzz.program import Attach, Burst, Fill, Generate, Operation
-from tierfuzz.prompts import Piece
+from tierfuzz.prompts import Piece, described
 
 KIND_OF_TAG = {"clear_storage": "clear storage", "attach": "attach storage", "detach": "detach storage"}
 
 
 def prompt_text(pieces: tuple[Piece, ...]) -> str:
-    """A[0:165] + @op0[0:2]: which tokens of which stream, "@op0" being what op0 was answered."""
-    return " + ".join(f"{piece.stream}[{piece.start}:{piece.stop}]" for piece in pieces) or "(empty)"
+    """The pieces of a prompt; one may have none."""
+    return described(pieces) or "(empty)"
 
 
 def request_text(request: Generate) -> str:
