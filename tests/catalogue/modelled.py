@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+from modelling import levels, observation_of
+
 from tierfuzz.catalogue.case import Case
 from tierfuzz.events import Batch
 from tierfuzz.faults.registry import make_fault
@@ -13,7 +15,6 @@ from tierfuzz.model.engine import Engine
 from tierfuzz.model.pools import EngineCrash
 from tierfuzz.model.request import Reply, Request
 from tierfuzz.model.rules import rules_for
-from tierfuzz.observation import Observation
 from tierfuzz.oracles.judge import Judge
 from tierfuzz.program import FleetConfig, Generate
 from tierfuzz.prompts import Piece, tokens_of
@@ -138,7 +139,9 @@ class Modelled:
         replies = {reply.rid: reply for reply in [*early, *self.settle()]}
         for request, tokens in made:
             if request.id in replies:
-                self.judge.replied(request, observed(request, tokens, replies[request.id], len(made) == 1))
+                self.judge.replied(
+                    request, observation_of(request, tokens, replies[request.id], len(made) == 1)
+                )
         self._rested()
 
     def _submit(self, request: Generate, tokens: tuple[int, ...]) -> list[Reply]:
@@ -184,38 +187,6 @@ class Modelled:
         if not self.dead:
             self.judge.rested()
             self.judge.gauges(levels(self.engine))
-
-
-def observed(request: Generate, tokens: tuple[int, ...], reply: Reply, alone: bool) -> Observation:
-    """What a client sees of a reply."""
-    return Observation(
-        operation=request.id,
-        worker=0,
-        namespace=None,
-        prompt=tokens,
-        requested_outputs=request.outputs,
-        status="aborted" if reply.finish == "abort" else "ok",
-        started=0.0,
-        ended=0.0,
-        output_ids=reply.output_ids,
-        prompt_tokens=reply.prompt_tokens,
-        cached_tokens=reply.cached_tokens,
-        split=reply.split,
-        alone=alone,
-        retractions=reply.retractions,
-    )
-
-
-def levels(engine: Engine) -> dict[str, float]:
-    """Levels as a worker reports them."""
-    gauges = engine.gauges()
-    return {
-        "sglang:num_running_reqs": gauges.running,
-        "sglang:num_queue_reqs": gauges.waiting,
-        "sglang:kv_available_tokens": gauges.device_free,
-        "sglang:kv_evictable_tokens": gauges.device_evictable,
-        "sglang:hicache_host_used_tokens": gauges.host_used,
-    }
 
 
 def run(case: Case, plant: str, seed: int, steps: int) -> Modelled:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from modelling import levels, observation_of
+
 from tierfuzz.events import Batch
 from tierfuzz.model.config import EngineConfig
 from tierfuzz.model.engine import Engine
 from tierfuzz.model.request import Reply, Request
 from tierfuzz.model.rules import rules_for
-from tierfuzz.observation import Observation
 from tierfuzz.oracles.judge import Judge
 from tierfuzz.program import FleetConfig, Generate, WritePolicy
 from tierfuzz.prompts import tokens_of
@@ -112,38 +113,7 @@ class Bench:
     def rested(self) -> None:
         """The engine is idle: what can be asked at rest."""
         self.judge.rested()
-        self.judge.gauges(self.metrics())
-
-    def metrics(self) -> dict[str, float]:
-        """Levels as a worker would report them."""
-        gauges = self.engine.gauges()
-        return {
-            "sglang:num_running_reqs": gauges.running,
-            "sglang:num_queue_reqs": gauges.waiting,
-            "sglang:kv_available_tokens": gauges.device_free,
-            "sglang:kv_evictable_tokens": gauges.device_evictable,
-            "sglang:hicache_host_used_tokens": gauges.host_used,
-        }
-
-
-def observation_of(generate: Generate, tokens: tuple[int, ...], reply: Reply) -> Observation:
-    """What a client sees of a reply."""
-    return Observation(
-        operation=generate.id,
-        worker=0,
-        namespace=generate.namespace,
-        prompt=tokens,
-        requested_outputs=generate.outputs,
-        status="aborted" if reply.finish == "abort" else "ok",
-        started=0.0,
-        ended=0.0,
-        output_ids=tuple(reply.output_ids),
-        prompt_tokens=reply.prompt_tokens,
-        cached_tokens=reply.cached_tokens,
-        split=reply.split,
-        logprob_start=generate.logprob_start,
-        retractions=reply.retractions,
-    )
+        self.judge.gauges(levels(self.engine))
 
 
 def allowed(profile: str, policy: WritePolicy, shape: Shape) -> set[str]:

@@ -7,7 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import pytest
-from bench import SHAPES, Bench, Shape, allowed, observation_of
+from bench import SHAPES, Bench, Shape, allowed
+from modelling import observation_of
 from recorded import violations
 
 from tierfuzz.model.request import Reply

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from modelling import levels, observation_of
+
 from tierfuzz.events import Batch
 from tierfuzz.faults.registry import make_fault
 from tierfuzz.model.config import EngineConfig
@@ -177,34 +179,5 @@ class ModelledFleet:
 def _ended(worker: ModelledWorker) -> list[Verdict]:
     worker.hold(False)
     worker.rest()
-    gauges = worker.engine.gauges()
-    worker.judge.gauges(
-        {
-            "sglang:num_running_reqs": gauges.running,
-            "sglang:num_queue_reqs": gauges.waiting,
-            "sglang:kv_available_tokens": gauges.device_free,
-            "sglang:kv_evictable_tokens": gauges.device_evictable,
-            "sglang:hicache_host_used_tokens": gauges.host_used,
-        }
-    )
+    worker.judge.gauges(levels(worker.engine))
     return worker.judge.take_verdicts()
-
-
-def observation_of(request: Generate, tokens: tuple[int, ...], reply: Reply) -> Observation:
-    """What a client sees of a reply."""
-    return Observation(
-        operation=request.id,
-        worker=request.worker,
-        namespace=request.namespace,
-        prompt=tokens,
-        requested_outputs=request.outputs,
-        status="aborted" if reply.finish == "abort" else "ok",
-        started=0.0,
-        ended=0.0,
-        output_ids=tuple(reply.output_ids),
-        prompt_tokens=reply.prompt_tokens,
-        cached_tokens=reply.cached_tokens,
-        split=reply.split,
-        logprob_start=request.logprob_start,
-        retractions=reply.retractions,
-    )
