@@ -8,6 +8,7 @@ from tierfuzz.consumers.link import Link
 from tierfuzz.fleet import Fleet
 from tierfuzz.oracles.router import RouterJudge
 from tierfuzz.program import ConsumerOperation, Generate, Operation, RestartConsumer
+from tierfuzz.routers.registry import make_consumer
 from tierfuzz.verdict import Verdict
 
 
@@ -23,7 +24,9 @@ class ConsumerControl:
         config = self.fleet.config
         self.router, self.fleet.audience = None, None
         if config.consumer:
-            self.router = RouterJudge(config, Link.of(config), self.fleet.driver.traits(config))
+            self.router = RouterJudge(
+                config, Link.of(config, make_consumer), self.fleet.driver.traits(config)
+            )
             self.fleet.audience = self.router.link
 
     def begin(self, operation: Operation) -> None:

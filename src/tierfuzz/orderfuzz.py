@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from tierfuzz.orders.check import Finding, Make, check
+from tierfuzz.orders.check import Finding, check
 from tierfuzz.orders.readings import READINGS
 from tierfuzz.orders.stream import Entry, Stream
+from tierfuzz.orders.tried import Make
 from tierfuzz.program import WritePolicy
 from tierfuzz.strategies.orders import legal_histories, stray_histories
 

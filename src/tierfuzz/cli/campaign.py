@@ -17,7 +17,6 @@ from tierfuzz.cli.attach import attached_fleet
 from tierfuzz.cli.interrupt import Interrupt
 from tierfuzz.cli.keep import keep, kept_programs
 from tierfuzz.clock import SYSTEM_CLOCK
-from tierfuzz.consumers.registry import make_consumer
 from tierfuzz.defects.known import load_known
 from tierfuzz.engines.registry import driver_for
 from tierfuzz.errors import ExitCode, TierfuzzError, UsageError
@@ -27,6 +26,7 @@ from tierfuzz.program import WRITE_POLICIES, FleetConfig
 from tierfuzz.report.journals import PolicyJournals
 from tierfuzz.report.progress import Progress
 from tierfuzz.report.summary import as_json, print_summary
+from tierfuzz.routers.registry import make_consumer
 from tierfuzz.runevents import Listener
 from tierfuzz.shrinking import MODEST
 

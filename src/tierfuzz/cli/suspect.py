@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tierfuzz.consumers.base import Consumer
-from tierfuzz.consumers.registry import make_consumer
 from tierfuzz.errors import UsageError
 from tierfuzz.faults.registry import make_fault
 from tierfuzz.model.faults import SEAMS
+from tierfuzz.routers.registry import make_consumer
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tierfuzz.consumers.base import Consumer, Source
 from tierfuzz.consumers.registry import make_consumer
@@ -15,6 +15,8 @@ from tierfuzz.program import FleetConfig
 
 RANK = 0  # the only one that a worker has here
 MOST_ROUNDS = 4  # of replays that a consumer may ask for after one message
+
+MakeConsumer = Callable[[str, Sequence[Fault]], Consumer]
 
 
 class Link:
@@ -40,10 +42,13 @@ class Link:
         self._register()
 
     @staticmethod
-    def of(fleet: FleetConfig) -> Link:
-        """To a fresh consumer of the configuration, with the planted faults that have seams here or there."""
+    def of(fleet: FleetConfig, make: MakeConsumer = make_consumer) -> Link:
+        """To a fresh consumer of the configuration, with the planted faults that have seams here or there.
+
+        `make` may know consumers that need sockets, as tierfuzz.routers.registry does.
+        """
         faults = [make_fault(name) for name in fleet.plants]
-        return Link(make_consumer(fleet.consumer, faults), fleet.page_size, fleet.places, faults)
+        return Link(make(fleet.consumer, faults), fleet.page_size, fleet.places, faults)
 
     def _register(self) -> None:
         self.deregistered.clear()

@@ -3,50 +3,34 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import msgspec
 
 from tierfuzz.codec import Wire, encode_batch
+from tierfuzz.errors import EnvironmentFailure
 from tierfuzz.events import AllBlocksCleared, Batch, BlockRemoved, BlockStored, Tier
 from tierfuzz.model.rules import rules_for
 from tierfuzz.orders.pages import Pages, Probe
 from tierfuzz.orders.readings import ASKED, READINGS, Expected
 from tierfuzz.orders.stream import Restarted, Sent, Source, Stream
+from tierfuzz.orders.tried import Live, Make, Seen
 
 SMALL = 40  # blocks; below it every prompt is asked after every message
 MOST_ROUNDS = 4  # of replays that a consumer may ask for after one message
 
+DEAF = "it has not heard a message that was published behind this one"
+
 Answer = dict[Tier, int]
-Seen = Mapping[Source, Mapping[Tier, int]]
-
-
-class Tried(Protocol):
-    """What is asked of a consumer here; every adapter of tierfuzz.consumers has it."""
-
-    def register(self, worker: int, page_size: int, ranks: int = 1) -> None:
-        """Expect messages of this worker."""
-
-    def deliver(self, worker: int, rank: int, seq: int, payload: bytes) -> None:
-        """Take one message as it came off the wire."""
-
-    def wanted(self) -> list[tuple[int, int, int]]:
-        """(worker, rank, first sequence number) of replays that it asks for."""
-
-    def overlap(self, tokens: Sequence[int], namespace: str = "") -> Seen:
-        """Leading pages in each tier, by worker and rank."""
-
-
-Make = Callable[[], Tried]
 
 
 @dataclass(frozen=True)
 class Finding:
     """A wrong answer, or an exception (`kind` "crash"), after the message with index `entry`.
 
-    `kind`: "forgets" less than one tier alone holds, "phantom" more than all together do, or "wrong-tier".
+    `kind`: "forgets" less than one tier alone holds, "phantom" more than all together do, "wrong-tier", or
+    "deaf": it does not hear the source any more.
     """
 
     kind: str
@@ -154,6 +138,13 @@ class _Driver:
                     finding := self._judge(index, probe, source, self._beside(probe, source, seen))
                 ) is not None:
                     yield finding
+        for source in self.consumer.deaf() if isinstance(self.consumer, Live) else ():
+            yield Finding("deaf", index, source, Probe((), ()), {}, {}, DEAF)
+
+    def close(self) -> None:
+        """No socket stays open."""
+        if isinstance(self.consumer, Live):
+            self.consumer.close()
 
     def look(self, probe: Probe, source: Source) -> Look:
         """One answer beside the right ones."""
@@ -187,11 +178,20 @@ def check(stream: Stream, make: Make, reading: str = "either", kind: str = "") -
     message that showed it, the first wrong answer is kept; a consumer that raised is not asked again.
     """
     driver = _Driver(stream, make, reading)
-    trial = driver.trial
+    try:
+        return _tried(driver, kind)
+    finally:
+        driver.close()
+
+
+def _tried(driver: _Driver, kind: str) -> Trial:
+    stream, trial = driver.stream, driver.trial
     for index in range(len(stream.entries)):
         try:
             driver.feed(index)
             found = list(driver.compare(index))
+        except EnvironmentFailure:
+            raise
         except Exception as error:  # whatever a consumer raises is its answer
             found = [_crash(index, stream, error)]
         trial.findings = [finding for finding in found if kind in ("", finding.kind)][:1]
@@ -203,12 +203,16 @@ def check(stream: Stream, make: Make, reading: str = "either", kind: str = "") -
 def follow(stream: Stream, make: Make, finding: Finding, reading: str = "either") -> Iterator[Look]:
     """The stream once more, and after every message the answer that the finding is about."""
     driver = _Driver(stream, make, reading)
-    for index in range(finding.entry + 1):
-        try:
+    try:
+        for index in range(finding.entry + 1):
             driver.feed(index)
             yield driver.look(finding.probe, finding.source)
-        except Exception:  # the finding itself says what was raised
-            return
+    except EnvironmentFailure:
+        raise
+    except Exception:  # the finding itself says what was raised
+        return
+    finally:
+        driver.close()
 
 
 def _crash(index: int, stream: Stream, error: Exception) -> Finding:

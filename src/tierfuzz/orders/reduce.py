@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from tierfuzz.events import Tier
-from tierfuzz.orders.check import Finding, Make, check
+from tierfuzz.orders.check import Finding, check
 from tierfuzz.orders.cuts import lifted, merged, plainer, renumbered, singles, trimmed, with_entries
 from tierfuzz.orders.legality import audit, discipline
 from tierfuzz.orders.pages import Pages
 from tierfuzz.orders.stream import Entry, Stream
+from tierfuzz.orders.tried import Make
 from tierfuzz.shrink.budget import Limits, Meter, OutOfBudget
 from tierfuzz.shrink.ddmin import ddmin
 from tierfuzz.shrink.memo import Remembered

@@ -6,10 +6,11 @@ import msgspec
 
 from tierfuzz.events import AllBlocksCleared, BlockRemoved, BlockStored, KvEvent
 from tierfuzz.model.rules import PROFILES
-from tierfuzz.orders.check import Answer, Finding, Make, follow
+from tierfuzz.orders.check import Answer, Finding, follow
 from tierfuzz.orders.legality import explain
 from tierfuzz.orders.reduce import Reduced
 from tierfuzz.orders.stream import Entry, Restarted, Stream
+from tierfuzz.orders.tried import Make
 from tierfuzz.program import WRITE_POLICIES
 
 Figures = dict[str, int]

@@ -12,6 +12,7 @@ KINDS = {
     "forgets": "answers less than is held",
     "phantom": "answers more than is held",
     "wrong-tier": "answers the wrong tier",
+    "deaf": "does not hear a worker any more",
     "crash": "raises an error",
 }
 
@@ -31,7 +32,8 @@ def _lines(story: Story) -> Iterator[str]:
         yield f"  {story.detail}"
     whom = f"worker {story.worker}" + (f" rank {story.rank}" if story.rank else "")
     asked = " ".join(story.asked) or "a page that stands in the middle of a chain, as if it were the first"
-    yield f"asked about {whom}, pages {asked}" if story.kind != "crash" else f"at a message of {whom}"
+    unasked = story.kind in ("crash", "deaf")
+    yield f"at a message of {whom}" if unasked else f"asked about {whom}, pages {asked}"
     width = max(len(row.message) for row in story.rows)
     for number, row in enumerate(story.rows, 1):
         yield f"  {number:3} {row.message:{width}}  {_answers(row)}"
