@@ -24,6 +24,7 @@ COMMANDS = {
     "replay": _Command("tierfuzz.cli.replay:replay", "Run a program, a journal or a violation again."),
     "shrink": _Command("tierfuzz.cli.shrink:shrink", "Make a failing program, or event stream, small."),
     "bench": _Command("tierfuzz.cli.bench:bench", "Plant the known faults, and see what is found."),
+    "content": _Command("tierfuzz.cli.content:content", "Compare answers from the cache with cold ones."),
     "orders": _Command("tierfuzz.cli.orders:orders", "Fuzz event orders against a consumer of events."),
     "conform": _Command("tierfuzz.cli.conform:conform", "Hold recordings of real engines against the model."),
     "sim": _Command("tierfuzz.sim.options:command", "Serve a simulated worker, with the engine's own flags."),

@@ -36,8 +36,10 @@ def write_pages(active: Active, pool: Pool, start: int, stop: int, page_size: in
 def sample(active: Active, length: int, page_size: int) -> int:
     """The output token after `length` tokens: 1..VOCABULARY, or the recorded one."""
     index = len(active.sampled)
+    tail = tuple(active.sequence.tokens[length - length % page_size : length])
+    state = mix(active.digest, tail)
+    active.state = state if active.state is None else active.state
     forced = active.request.forced_outputs
     if forced is not None and index < len(forced):
         return forced[index]
-    tail = tuple(active.sequence.tokens[length - length % page_size : length])
-    return 1 + mix(active.digest, tail) % VOCABULARY
+    return 1 + state % VOCABULARY

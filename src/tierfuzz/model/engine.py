@@ -231,6 +231,7 @@ class Engine(Admission):
             finish="abort" if active.aborted else "length",
             abort_message="AbortReq from user" if active.aborted else "",
             retractions=active.retractions,
+            state=active.state or 0,
         )
 
     # publishing ------------------------------------------------------------------------------------

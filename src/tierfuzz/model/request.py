@@ -41,6 +41,7 @@ class Reply:
     finish: Literal["length", "abort"]
     abort_message: str = ""
     retractions: int = 0
+    state: int = 0  # what the first output was sampled from
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class Active:
         self.fetched = (0, 0)  # pages that a prefetch brought or found
         self.loaded_from_storage = 0
         self.digest = 0  # rolling checksum over the pages actually used
+        self.state: int | None = None  # what the first output was sampled from
         self.aborted = False
         self.finished = False
         self.retractions = 0
@@ -108,6 +110,7 @@ class Active:
         active.cached, active.split = self.cached, self.split
         active.inserted, active.aborted = self.inserted, self.aborted
         active.retractions = self.retractions + 1
+        active.state = self.state
         return active
 
     @property

@@ -12,7 +12,7 @@ from tierfuzz.model.request import Request
 from tierfuzz.prompts import text_of, tokens_of_text
 from tierfuzz.sim.asgi import JsonEndpoint, Refused, answer, encode, send_events
 from tierfuzz.sim.serving import Call, Served, Serving
-from tierfuzz.sim.shapes import logprobs, meta_info, namespace
+from tierfuzz.sim.shapes import logprobs, meta_info, namespace, top_logprobs
 from tierfuzz.sim.state import SimWorker
 
 DEFAULT_OUTPUTS = 128
@@ -47,6 +47,7 @@ class GenerateBody(msgspec.Struct):
     cache_salt: str | None = None
     return_logprob: bool = False
     logprob_start_len: int | None = None
+    top_logprobs_num: Count = 0
     routed_dp_rank: int | None = None
     data_parallel_rank: int | None = None  # the older name of it
 
@@ -107,6 +108,8 @@ class Generate:
         meta = meta_info(self._worker, served)
         if body.return_logprob:
             meta |= logprobs(request, served.reply)
+        if body.return_logprob and body.top_logprobs_num:
+            meta |= top_logprobs(served.reply, body.top_logprobs_num)
         return {"text": text_of(outputs), "output_ids": outputs, "meta_info": meta}
 
 
