@@ -17,14 +17,16 @@ import msgspec
 from tierfuzz.clock import SYSTEM_CLOCK, Clock
 from tierfuzz.codec import encode_batch
 from tierfuzz.consumers.base import Overlap, Source
+from tierfuzz.errors import EnvironmentFailure
 from tierfuzz.events import Batch, BlockStored, Tier
 from tierfuzz.hashing import page_hashes
 from tierfuzz.routers.publisher import LivePublisher
 
 MEDIA = {Tier.DEVICE: "GPU", Tier.HOST: "CPU_PINNED"}
 FIRST_MARKER = 1 << 24  # tokens from here on are of markers; vocabularies are smaller
-PATIENCE_S = 3.0  # at least; a source that is heard takes milliseconds
-TIMES_SLOWEST = 30  # ... and so many times as long as the slowest marker that was seen
+PATIENCE_S = 1.0  # at least; a source that is heard takes milliseconds
+LOOKS = 40  # ... and at least so many answers of the consumer without it
+PRIME_BOUND_S, PRIME_WAIT_S = 20.0, 0.1
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.0005, 0.02
 
 
@@ -76,12 +78,13 @@ class Channel:
 class LiveConsumer(ABC):
     """A consumer of others. Subclasses attach it to sockets and ask it; all else is here.
 
-    `tiers`: those that it is asked about, with a marker in each.
+    `tiers`: those that it is asked about, with a marker in each. `primed`: behind its subscriber there is
+    another hop, which is open when a marker comes through.
     """
 
     name: str
+    primed = False
     tiers: tuple[Tier, ...] = (Tier.DEVICE, Tier.HOST)
-    _slowest_s = 0.0  # marker of any consumer of the class
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK, patience_s: float = PATIENCE_S) -> None:
         self.clock, self.patience_s = clock, patience_s
@@ -109,14 +112,20 @@ class LiveConsumer(ABC):
     def refresh(self) -> None:
         """What was read before may be old: called before each look for a marker."""
 
+    def publisher(self) -> LivePublisher:
+        """Sockets for one source."""
+        return LivePublisher(self.clock)
+
     # the protocol of consumers ----------------------------------------------------------------------
     def register(self, worker: int, page_size: int, ranks: int = 1) -> None:
         """Open sockets for a worker, and wait until the consumer has subscribed to each."""
-        fresh = {rank: Channel(LivePublisher(self.clock), page_size) for rank in range(ranks)}
+        fresh = {rank: Channel(self.publisher(), page_size) for rank in range(ranks)}
         self.channels.update({(worker, rank): channel for rank, channel in fresh.items()})
         self.attach(worker, page_size, fresh)
         for channel in fresh.values():
             channel.publisher.wait_joined(self.name)
+        if self.primed:
+            self._prime({(worker, rank): channel for rank, channel in fresh.items()})
 
     def deregister(self, worker: int, rank: int | None = None) -> None:
         """Its sockets stay open: a consumer that still listens would hear what comes."""
@@ -164,23 +173,35 @@ class LiveConsumer(ABC):
         if not open_:
             return
         markers = {source: self._mark(source, channel) for source, channel in open_.items()}
-        start, wait = self.clock.monotonic(), FIRST_WAIT_S
-        while markers:
+        silent = self._await(markers, self.patience_s)
+        for source, channel in open_.items():
+            channel.unproven, channel.deaf = False, source in silent
+
+    def _await(self, markers: Mapping[Source, Marker], patience_s: float) -> set[Source]:
+        """Look for markers until they show; the sources whose marker did not.
+
+        The time counts only together with the looks: on a machine that stands still both do.
+        """
+        left, wait, looks, start = dict(markers), FIRST_WAIT_S, 0, self.clock.monotonic()
+        while True:
             self._serve()
             self.refresh()
-            markers = {
-                source: marker for source, marker in markers.items() if not self._shows(source, marker)
-            }
-            taken = self.clock.monotonic() - start
-            if markers and taken >= max(self.patience_s, TIMES_SLOWEST * type(self)._slowest_s):
-                break
-            if markers:
-                self.clock.sleep(wait)
-                wait = min(2 * wait, LONGEST_WAIT_S)
-            else:
-                type(self)._slowest_s = max(type(self)._slowest_s, taken)
-        for source, channel in open_.items():
-            channel.unproven, channel.deaf = False, source in markers
+            left = {source: one for source, one in left.items() if not self._shows(source, one)}
+            looks += 1
+            if not left or (looks >= LOOKS and self.clock.monotonic() - start >= patience_s):
+                return set(left)
+            self.clock.sleep(wait)
+            wait = min(2 * wait, LONGEST_WAIT_S)
+
+    def _prime(self, fresh: Mapping[Source, Channel]) -> None:
+        """Markers until one of each source shows."""
+        for source, channel in fresh.items():
+            deadline = self.clock.monotonic() + PRIME_BOUND_S
+            channel.deaf = True
+            while channel.deaf:
+                if self.clock.monotonic() >= deadline:
+                    raise EnvironmentFailure(f"{self.name} heard nothing of {source} in {PRIME_BOUND_S:g} s")
+                channel.deaf = bool(self._await({source: self._mark(source, channel)}, PRIME_WAIT_S))
 
     def _mark(self, source: Source, channel: Channel) -> Marker:
         size = channel.page_size

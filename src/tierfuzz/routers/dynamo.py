@@ -109,8 +109,8 @@ class Dynamo(LiveConsumer):
 
     def choose(self, tokens: Sequence[int], loads: Mapping[int, float], namespace: str) -> int:
         """Dynamo does not know our loads: it sees all workers as idle."""
-        del loads
-        return self.sources[self.best(tokens, namespace)][0]
+        chosen = self.sources.get(self.best(tokens, namespace))
+        return chosen[0] if chosen is not None else min(loads)
 
     def _source(self, place: tuple[int, int]) -> Source | None:
         source = self.sources.get(place[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import zmq
 
 from tierfuzz.clock import SYSTEM_CLOCK, Clock
@@ -19,15 +21,15 @@ class LivePublisher:
 
     The live socket is an XPUB: on the wire a PUB, but it says when somebody has subscribed, so that nothing
     is published before. `memory`: number and payload of what can be replayed. `silent`: requests for a replay
-    are accepted and never answered.
+    are accepted and never answered. `at`: beginning of a path for sockets that are files; else they are TCP.
     """
 
-    def __init__(self, clock: Clock = SYSTEM_CLOCK, topic: bytes = b"") -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK, topic: bytes = b"", at: Path | None = None) -> None:
         self.memory: list[tuple[int, bytes]] = []
         self.silent = False
         self.subscribers = 0
         self.replays = 0  # requests for one
-        self._clock, self._topic = clock, topic
+        self._clock, self._topic, self._at = clock, topic, at
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._live, self.endpoint = self._bound(zmq.XPUB)
         self._live.set(zmq.XPUB_VERBOSER, 1)  # every subscription, and every end of one
@@ -37,7 +39,11 @@ class LivePublisher:
         socket = self._context.socket(kind)
         socket.set_hwm(0)
         socket.set(zmq.LINGER, 0)
-        return socket, f"tcp://{LOOPBACK}:{socket.bind_to_random_port(f'tcp://{LOOPBACK}')}"
+        if self._at is None:
+            return socket, f"tcp://{LOOPBACK}:{socket.bind_to_random_port(f'tcp://{LOOPBACK}')}"
+        endpoint = f"ipc://{self._at}-{'replay' if kind == zmq.ROUTER else 'live'}"
+        socket.bind(endpoint)
+        return socket, endpoint
 
     def wait_joined(self, who: str, bound_s: float = JOIN_BOUND_S) -> None:
         """Wait until somebody has subscribed; EnvironmentFailure says `who` did not."""

@@ -25,6 +25,8 @@ class Live(NamedTuple):
 
 LIVE: dict[str, Live] = {
     "dynamo-direct": Live("tierfuzz.routers.dynamo_direct", "DynamoDirect", "dynamo", ("dynamo",)),
+    "dynamo-indexer": Live("tierfuzz.routers.dynamo_housed", "DynamoIndexer", "dynamo", ("dynamo",)),
+    "dynamo-router": Live("tierfuzz.routers.dynamo_housed", "DynamoRouter", "dynamo", ("dynamo",)),
 }
 
 
